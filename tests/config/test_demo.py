@@ -1,0 +1,136 @@
+"""`manage.py demo` as its users meet it: real processes, real sockets, killed and started again."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).resolve().parent.parent.parent
+SECOND_START_SECONDS = 40  # 20 on a quiet machine; this one also runs the rest of the suite
+
+pytestmark = [pytest.mark.demo, pytest.mark.timeout(240)]
+
+
+@contextmanager
+def demo(home: Path, port: int, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    outside = ("BOURSE_ENV", "BOURSE_HOME", "DATABASE_URL", "REDIS_URL", "DJANGO_SETTINGS_MODULE")
+    env = {name: value for name, value in os.environ.items() if name not in outside}
+    command = [sys.executable, str(PROJECT / "manage.py"), "demo", "--home", str(home), "--port", str(port), *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env) as process:
+        try:
+            yield process
+        finally:
+            process.send_signal(signal.SIGTERM)
+            try:
+                process.wait(40)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise
+
+
+def lines_until(process: subprocess.Popen[str], start: str) -> list[str]:
+    """Read output up to the line that begins with `start`; fails with all of it when the process ends first."""
+    assert process.stdout is not None
+    lines = []
+    for line in process.stdout:
+        lines.append(line.rstrip())
+        if line.startswith(start):
+            return lines
+    raise AssertionError("the demo ended early:\n" + "\n".join(lines))
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def get(url: str) -> tuple[int, str]:
+    with urllib.request.urlopen(url, timeout=20) as answer:
+        return answer.status, answer.read().decode()
+
+
+def processes_of(home: Path) -> list[str]:
+    """Every living process that names the home on its command line, plus those noted in it."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+            environment = (entry / "environ").read_bytes()
+        except OSError:
+            continue
+        if entry.name != str(os.getpid()) and f"BOURSE_HOME={home}".encode() in environment:
+            found.append(f"{entry.name} {command}")
+    return found
+
+
+def test_the_demo_starts_survives_a_kill_and_stops_without_a_trace(tmp_path):
+    home, port = tmp_path / "home", free_port()
+    with demo(home, port) as process:
+        lines = lines_until(process, "Ready: ")
+        assert lines[-1] == f"Ready: http://localhost:{port}/"
+        facts = json.loads((home / "demo.json").read_text())
+        assert facts["base_url"] == f"http://localhost:{port}/"
+        assert {"email", "password"} <= facts["operator"].keys()
+        assert get(f"http://localhost:{port}/readyz")[0] == 200
+        status, page = get(facts["base_url"])
+        assert status == 200
+        assert "B300" in page
+        process.kill()  # SIGKILL: nothing of ours gets to clean up
+        process.wait(10)
+
+    started = time.monotonic()
+    with demo(home, port) as process:
+        lines_until(process, "Ready: ")
+        assert time.monotonic() - started < SECOND_START_SECONDS
+        again = json.loads((home / "demo.json").read_text())
+        assert again["operator"] == facts["operator"], "a second start resumes with the same data"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(40) == 0
+    assert processes_of(home) == []
+    assert not (home / "processes.json").exists()
+
+
+def test_a_taken_port_is_said_and_the_next_free_one_used(tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with demo(tmp_path / "home", port) as process:
+            lines = lines_until(process, "Ready: ")
+            assert any(f"Port {port} is taken" in line for line in lines)
+            assert lines[-1] != f"Ready: http://localhost:{port}/"
+            process.send_signal(signal.SIGINT)
+            assert process.wait(40) == 0
+
+
+def test_a_second_demo_in_the_same_home_says_so_and_leaves_the_first_alone(tmp_path):
+    home = tmp_path / "home"
+    with demo(home, free_port()) as first:
+        lines_until(first, "Ready: ")
+        with demo(home, free_port()) as second:
+            assert second.stdout is not None
+            output = second.stdout.read()
+            assert second.wait(30) == 1
+            assert "A site already runs from" in output
+        assert first.poll() is None
+
+
+def test_a_bad_port_is_refused_in_words():
+    answer = subprocess.run(
+        [sys.executable, str(PROJECT / "manage.py"), "demo", "--port", "eighty"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert answer.returncode == 2
+    assert "a port is a number from 1 to 65535" in answer.stderr
