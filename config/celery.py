@@ -4,9 +4,8 @@ import os
 from datetime import UTC, datetime
 
 from celery import Celery
-from django.core.cache import cache
 
-from config.health import BEAT_KEY
+from config import beat
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
@@ -18,4 +17,4 @@ app.autodiscover_tasks()
 @app.task(name="config.note_beat")
 def note_beat() -> None:
     """Leave proof that beat, broker and a worker are alive; `/readyz` reads its age."""
-    cache.set(BEAT_KEY, datetime.now(UTC).isoformat(), timeout=3600)
+    beat.note(datetime.now(UTC))

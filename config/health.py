@@ -8,7 +8,10 @@ from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, JsonResponse
 from redis import RedisError
 
-BEAT_KEY = "beat:last_seen_at"
+from billing.books import open_stop
+from billing.roles import has_two_roles
+from config import beat
+
 BEAT_MAX_AGE_SECONDS = 90
 
 
@@ -23,9 +26,10 @@ def readyz(request: HttpRequest) -> JsonResponse:
         "database": _database_problem(),
         "broker": _broker_problem(),
         "beat": _beat_problem(now=datetime.now(UTC)),
+        "books": _books_problem(),
     }
     ok = not any(checks.values())
-    body = {"ok": ok, "checks": {name: problem or "ok" for name, problem in checks.items()}}
+    body = {"ok": ok, "checks": {name: problem or "ok" for name, problem in checks.items()}, "database_roles": _roles()}
     return _uncached(JsonResponse(body, status=200 if ok else 503))
 
 
@@ -49,13 +53,28 @@ def _broker_problem() -> str:
 
 def _beat_problem(*, now: datetime) -> str:
     try:
-        seen = cache.get(BEAT_KEY)
+        age_seconds = beat.age_seconds(now)
     except (RedisError, OSError):
         return "unknown: no broker"
-    if seen is None:
+    if age_seconds is None:
         return "not seen yet"
-    age_seconds = (now - datetime.fromisoformat(seen)).total_seconds()
     return "" if age_seconds <= BEAT_MAX_AGE_SECONDS else f"last seen {age_seconds:.0f} s ago"
+
+
+def _books_problem() -> str:
+    try:
+        stop = open_stop()
+    except DatabaseError:
+        return "unknown: no database"
+    return f"stopped: {stop.breach}" if stop else ""
+
+
+def _roles() -> str:
+    """Return whether the application could write the ledger past its door, were it not for the triggers."""
+    try:
+        return "two" if has_two_roles() else "one: triggers and constraints hold, grants do not apply"
+    except DatabaseError:
+        return "unknown: no database"
 
 
 def _uncached(answer: JsonResponse) -> JsonResponse:

@@ -8,9 +8,13 @@ business; this file only asks it for two addresses.
 from datetime import timedelta
 from pathlib import Path
 
+import django_stubs_ext
 import environ
+from celery.schedules import crontab
 
 from config.runtime import addresses
+
+django_stubs_ext.monkeypatch()  # lets `ModelAdmin[User]` be written where Django itself has no generics
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
@@ -37,8 +41,11 @@ INSTALLED_APPS = [
     "django_filters",
     "drf_spectacular",
     "drf_spectacular_sidecar",
+    "config",
     "common",
     "users",
+    "fx",
+    "billing",
     "catalog",
     "sizing",
 ]
@@ -84,7 +91,8 @@ DATABASES = {
         **env.db_url_config(env.str("DATABASE_URL", default=addresses.database_url())),
         "CONN_MAX_AGE": 600,
         "CONN_HEALTH_CHECKS": True,
-        "OPTIONS": {"server_side_binding": True},
+        # Server-side binding and prepared statements: a posting costs one round trip and no parsing.
+        "OPTIONS": {"server_side_binding": True, "prepare_threshold": 1},
     }
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
@@ -105,6 +113,22 @@ CELERY_TIMEZONE = "UTC"
 # One schedule, reviewed in git. Each task asks the database what is due, so a missed or doubled tick is harmless.
 CELERY_BEAT_SCHEDULE = {
     "note-the-beat": {"task": "config.note_beat", "schedule": timedelta(seconds=5), "options": {"expires": 30}},
+    "release-expired-holds": {
+        "task": "billing.release_expired_holds",
+        "schedule": timedelta(minutes=1),
+        "options": {"expires": 60},
+    },
+    "roll-up-accounts": {
+        "task": "billing.roll_up_accounts",
+        "schedule": timedelta(minutes=5),
+        "options": {"expires": 300},
+    },
+    "audit-books": {
+        "task": "billing.audit_books",
+        "schedule": crontab(hour=3, minute=17),
+        "options": {"expires": 3600},
+    },
+    "refresh-due-rates": {"task": "fx.refresh_due_rates", "schedule": timedelta(hours=1), "options": {"expires": 600}},
     "refresh-due-sources": {
         "task": "catalog.refresh_due_sources",
         "schedule": timedelta(minutes=1),
@@ -179,13 +203,30 @@ REST_FRAMEWORK = {
     "UNAUTHENTICATED_USER": None,
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
-    "COERCE_DECIMAL_TO_STRING": True,
+    "DEFAULT_SCHEMA_CLASS": "common.problems.ProblemSchema",
+    "DEFAULT_METADATA_CLASS": None,  # OPTIONS is a method like any other that a call does not have
+    "EXCEPTION_HANDLER": "drf_standardized_errors.handler.exception_handler",
+    "URL_FORMAT_OVERRIDE": None,  # calls that know `?format=` declare it like their other parameters
+}
+DRF_STANDARDIZED_ERRORS = {
+    "EXCEPTION_HANDLER_CLASS": "common.problems.ProblemHandler",
+    "EXCEPTION_FORMATTER_CLASS": "common.problems.ProblemFormatter",
+    "ALLOWED_ERROR_STATUS_CODES": ["400", "404", "405", "406", "412", "500"],
+    "ERROR_SCHEMAS": dict.fromkeys(["400", "404", "405", "406", "412", "500"], "common.problems.ProblemSerializer"),
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "GPU Bourse API",
     "VERSION": "1",
+    "DESCRIPTION": (
+        "GPUs, what they cost, and where. Money is a string with its unit in the field's name; figures are numbers; "
+        "null means that nobody published or told it. Times are RFC 3339 in UTC. Lists come in pages: follow `next`. "
+        "Every answer carries `ETag` and `Last-Modified`; ask again with them and get 304 while nothing has changed. "
+        "Errors are problem documents (`application/problem+json`) that name the field at fault."
+    ),
     "SERVE_INCLUDE_SCHEMA": False,
+    "SCHEMA_PATH_PREFIX": "/api/v1",
+    "SORT_OPERATION_PARAMETERS": False,
+    "SWAGGER_UI_SETTINGS": {"deepLinking": True, "defaultModelsExpandDepth": -1},
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
 }
@@ -194,6 +235,10 @@ SPECTACULAR_SETTINGS = {
 SOURCE_INTERVAL_MINUTES: int = env.int("SOURCE_INTERVAL_MINUTES", default=30)
 SOURCE_TIMEOUT_SECONDS: int = env.int("SOURCE_TIMEOUT_SECONDS", default=20)
 SOURCE_MAX_BYTES: int = env.int("SOURCE_MAX_BYTES", default=32 * 1024 * 1024)
+# Keys of price sources by the name of their setting; blank = none. A source that needs one is not asked without it.
+SOURCE_KEYS: dict[str, str] = {
+    name: env.str(name, default="") for name in ("LAMBDA_API_KEY", "RUNPOD_API_KEY", "VAST_API_KEY")
+}
 
 LOGGING = {
     "version": 1,

@@ -1,6 +1,7 @@
 """What every page knows about the site."""
 
 from dataclasses import dataclass
+from datetime import timedelta
 
 from django.conf import settings
 from django.http import HttpRequest
@@ -8,6 +9,19 @@ from django.urls import reverse
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
+from catalog.freshness import DATED_FOR, FRESH_FOR, LIVE_FOR, SHOWN_FOR
+from sizing.engine.simple_rule import BYTES_PER_PARAMETER, USABLE_SHARE
+
+HOUR = timedelta(hours=1)
+# The limits that sentences on several pages name, taken from the rules themselves.
+RULES = {
+    "fresh_hours": FRESH_FOR // HOUR,
+    "live_hours": LIVE_FOR // HOUR,
+    "shown_hours": SHOWN_FOR // HOUR,
+    "dated_days": DATED_FOR.days,
+    "bytes_per_parameter": BYTES_PER_PARAMETER,
+    "usable_percent": round(USABLE_SHARE * 100),
+}
 NAVIGATION = (
     (_("GPUs"), "catalog:board"),
     (_("GPU models"), "catalog:gpus"),
@@ -30,6 +44,7 @@ def site(request: HttpRequest) -> dict[str, object]:
     """Return the template variables of every page."""
     return {
         "is_demo": settings.IS_DEMO,
+        "rules": RULES,
         "canonical_url": request.build_absolute_uri(request.path),
         "navigation": [nav_link(label, reverse(name), path=request.path) for label, name in NAVIGATION],
     }

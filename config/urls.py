@@ -10,7 +10,7 @@ urlpatterns = [
     path("healthz", healthz, name="healthz"),
     path("readyz", readyz, name="readyz"),
     path("admin/", admin.site.urls),
-    path("api/v1/", include("config.api_urls")),
+    path("api/", include("config.api_urls")),
     *i18n_patterns(
         path("", include("catalog.urls")),
         path("use-cases/", include("sizing.urls")),

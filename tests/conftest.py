@@ -1,8 +1,11 @@
 """Shared fixtures: where the reference data lies, and the switch for long runs."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from django.core.management import call_command
+from django.db.backends.postgresql.operations import DatabaseOperations
 
 SHARED_DATA = Path(__file__).resolve().parent.parent.parent / "shared" / "data"
 
@@ -25,3 +28,24 @@ def shared_data() -> Path:
     if not SHARED_DATA.is_dir():
         pytest.skip(f"REFERENCE DATA ABSENT: {SHARED_DATA.name}/ is not beside the checkout; this check did not run")
     return SHARED_DATA
+
+
+@pytest.fixture
+def site_data(db):
+    """The repository's GPUs, clouds and dated list prices, as `demo` loads them."""
+    call_command("load_catalogue", verbosity=0)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def flush_may_empty_what_only_grows() -> Iterator[None]:
+    """Between transactional tests Django empties all tables; the ledger's own triggers would refuse that."""
+    original = DatabaseOperations.execute_sql_flush
+
+    def flush(self: DatabaseOperations, sql_list: list[str]) -> None:
+        return original(
+            self, ["SET session_replication_role = replica", *sql_list, "SET session_replication_role = origin"]
+        )
+
+    DatabaseOperations.execute_sql_flush = flush  # type: ignore[method-assign]
+    yield
+    DatabaseOperations.execute_sql_flush = original  # type: ignore[method-assign]

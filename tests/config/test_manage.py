@@ -55,6 +55,14 @@ def test_a_changed_lock_is_installed_again(project):
     assert "Installing the packages" in call(project).stdout
 
 
+def test_an_environment_without_pip_gets_it_back(project):
+    call(project)
+    subprocess.run([str(project / ".venv/bin/python"), "-m", "pip", "-q", "uninstall", "-y", "pip"], check=True)
+    (project / "requirements-demo.lock").write_text("# changed\n")
+    answer = call(project)
+    assert answer.returncode == 0, answer.stderr
+
+
 def test_without_a_network_one_clear_line_says_what_to_do(project):
     lock = "six==1.16.0 --hash=sha256:" + "0" * 64 + "\n"
     (project / "requirements-demo.lock").write_text(lock)

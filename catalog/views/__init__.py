@@ -1,0 +1,1 @@
+"""The catalogue's pages: one file per page, the view first, what it prints below."""

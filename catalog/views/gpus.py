@@ -1,0 +1,156 @@
+"""`/gpus/`: every GPU of the catalogue, filtered and ordered by the address."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+from catalog.forms import SORTABLE, GpuFilterForm
+from catalog.models import Gpu
+from catalog.queries import GpuPrices, price_table
+from sizing.engine.simple_rule import full_training_b_params
+
+SMALLEST_FIRST = ("price", "tdp_w")
+
+
+@dataclass(frozen=True, kw_only=True)
+class GpuRow:
+    """One line of the list. `trains_on_*`: billions of parameters by the simple rule."""
+
+    gpu: Gpu
+    prices: GpuPrices
+    trains_on_1: int
+    trains_on_8: int
+
+    def figure(self, name: str) -> Decimal | int | None:
+        """Return what the column `name` sorts by; None where nothing is published."""
+        if name == "price":
+            return self.prices.headline.price_usd_per_gpu_hour if self.prices.headline else None
+        if name == "clouds":
+            return self.prices.compared.offers if self.prices.compared else None
+        if name == "trains_on_8":
+            return self.trains_on_8
+        value: Decimal | int | None = getattr(self.gpu, name)
+        return value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """The link in a column's header: where a click leads, and how the list is ordered by it now."""
+
+    href: str
+    aria_sort: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class AppliedFilter:
+    """A filter in words, and the address without it."""
+
+    label: str | Promise
+    value: str | Promise
+    href: str
+
+
+def list_gpus(request: HttpRequest) -> HttpResponse:
+    """Show the GPUs that match; a field that cannot be read is named and left out, the others hold."""
+    now = datetime.now(UTC)
+    gpus = list(Gpu.objects.order_by("position"))
+    form = GpuFilterForm(request.GET, gpus=gpus)
+    form.is_valid()
+    wanted = form.cleaned_data
+    rows = [gpu_row(gpu, prices) for gpu, prices in zip(gpus, _prices_of(gpus, now=now), strict=True)]
+    found = sorted_rows([row for row in rows if matches(row, wanted)], sort=wanted.get("sort", ""))
+    context = {
+        "now": now,
+        "form": form,
+        "rows": found,
+        "total": len(rows),
+        "wanted_sort": wanted.get("sort", ""),
+        "columns": columns(wanted),
+        "applied": applied_filters(form),
+        "largest": {name: max((row.figure(name) or 0 for row in rows), default=0) for name in SORTABLE},
+        "marked": most_memory_for_the_money(found),
+    }
+    return render(request, "catalog/gpus.html", context)
+
+
+def _prices_of(gpus: Iterable[Gpu], *, now: datetime) -> list[GpuPrices]:
+    table = price_table(now=now)
+    return [table[gpu.slug] for gpu in gpus]
+
+
+def gpu_row(gpu: Gpu, prices: GpuPrices) -> GpuRow:
+    """Return a GPU with its prices and what it trains."""
+    return GpuRow(
+        gpu=gpu,
+        prices=prices,
+        trains_on_1=full_training_b_params(memory_gb=gpu.memory_gb, gpu_count=1),
+        trains_on_8=full_training_b_params(memory_gb=gpu.memory_gb, gpu_count=8),
+    )
+
+
+def matches(row: GpuRow, wanted: Mapping[str, Any]) -> bool:
+    """Tell whether a row passes every filter that is set."""
+    gpu = row.gpu
+    words = wanted.get("search", "").lower().split()
+    return (
+        all(word in f"{gpu.name} {gpu.label} {gpu.architecture}".lower() for word in words)
+        and all(
+            wanted.get(name, "") in ("", getattr(gpu, name)) for name in ("vendor", "architecture", "software_stack")
+        )
+        and gpu.memory_gb >= (wanted.get("memory_gb_min") or 0)
+        and (row.prices.headline is not None or not wanted.get("has_price"))
+    )
+
+
+def sorted_rows(rows: Sequence[GpuRow], *, sort: str) -> Sequence[GpuRow]:
+    """Order by a column; rows without that figure come last either way. Blank keeps the catalogue's order."""
+    if not sort:
+        return rows
+    name, sign = sort.removeprefix("-"), -1 if sort.startswith("-") else 1
+    return sorted(rows, key=lambda row: (row.figure(name) is None, sign * (row.figure(name) or 0)))
+
+
+def most_memory_for_the_money(rows: Sequence[GpuRow]) -> GpuRow | None:
+    """Return the row to mark: the most memory for the money among live prices of the list as filtered."""
+    live = [row for row in rows if row.prices.headline and row.prices.headline.is_live]
+    return max(live, key=lambda row: row.gpu.memory_gb / (row.figure("price") or 1), default=None)
+
+
+def columns(wanted: Mapping[str, Any]) -> dict[str, Column]:
+    """Return the header links by column: the first click puts the useful end on top, the second turns it round."""
+    current = wanted.get("sort", "")
+    links = {}
+    for name in SORTABLE:
+        first = name if name in SMALLEST_FIRST else f"-{name}"
+        other = first.removeprefix("-") if first.startswith("-") else f"-{first}"
+        aria = {name: "ascending", f"-{name}": "descending"}.get(current, "")
+        links[name] = Column(href=_address(wanted, sort=other if current == first else first), aria_sort=aria)
+    return links
+
+
+def applied_filters(form: GpuFilterForm) -> list[AppliedFilter]:
+    """Return what is filtered by, each with the address that leaves it out."""
+    wanted = form.cleaned_data
+    return [
+        AppliedFilter(
+            label=form.fields[name].label or "",
+            value=_("yes") if value is True else str(value),
+            href=_address(wanted, **{name: ""}),
+        )
+        for name, value in wanted.items()
+        if value and name != "sort"
+    ]
+
+
+def _address(wanted: Mapping[str, Any], **changes: str) -> str:
+    """Return the query of this list with `changes`; fields in the form's order, blank ones left out."""
+    values = {**wanted, **changes}
+    return "?" + urlencode([(name, "1" if value is True else value) for name, value in values.items() if value])

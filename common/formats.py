@@ -1,0 +1,108 @@
+"""Numbers, money, ages and dates as text, by the rules of the reader's language (Babel).
+
+>>> price(Decimal("2.88"), language="en"), price(Decimal("0.30004"), language="en"), price(Decimal("2.8"), language="pl")
+('2.88', '0.30', '2,80')
+>>> figure(Decimal("4800.000"), language="en"), figure(Decimal("12345.5"), language="en")
+('4800', '12,345.5')
+>>> whole(Decimal("1307.400"), language="en")
+'1307'
+"""
+
+from datetime import UTC, date, datetime, timedelta
+from decimal import ROUND_HALF_UP, Decimal
+
+from babel.core import Locale
+from babel.dates import format_date, format_time, format_timedelta
+from babel.numbers import format_decimal
+from babel.units import format_unit
+
+# English pages write day before month ("30 November 2026"), so they take the British rules.
+_LOCALES = {"en": "en_GB"}
+_GROUP_FROM = 10_000
+_NOW = timedelta(minutes=1)
+_UNITS = (("duration-hour", 3600), ("duration-minute", 60), ("duration-second", 1))
+
+
+def price(value: Decimal, *, language: str) -> str:
+    """Format a price with at least 2 and at most 4 decimals, without its currency."""
+    return format_decimal(value, format="#,##0.00##", locale=_locale(language))
+
+
+def amount(value: Decimal, *, language: str) -> str:
+    """Format a sum of money with exactly 2 decimals, without its currency."""
+    return format_decimal(value, format="#,##0.00", locale=_locale(language))
+
+
+def figure(value: Decimal | int, *, language: str, decimals: int = 2) -> str:
+    """Format a specification figure: only the decimals it has, at most `decimals`; groups from 10,000 up."""
+    pattern = ("#,##0" if Decimal(value).copy_abs() >= _GROUP_FROM else "0") + (
+        "." + "#" * decimals if decimals else ""
+    )
+    return format_decimal(value, format=pattern, locale=_locale(language))
+
+
+def whole(value: Decimal, *, language: str) -> str:
+    """Format a figure rounded half up to a whole number."""
+    return figure(value.to_integral_value(rounding=ROUND_HALF_UP), language=language)
+
+
+def age(at: datetime, *, now: datetime, language: str, is_short: bool = False) -> str:
+    """Say how long ago `at` was: "12 minutes ago", short "12 min ago". Never under a minute, also when clocks differ.
+
+    >>> age(datetime(2026, 11, 30, 14, 2, tzinfo=UTC), now=datetime(2026, 11, 30, 14, 14, 30, tzinfo=UTC), language="en")
+    '12 minutes ago'
+    """
+    return format_timedelta(
+        min(at - now, -_NOW),
+        add_direction=True,
+        threshold=1,
+        format="short" if is_short else "long",
+        locale=_locale(language),
+    )
+
+
+def day(on: date, *, language: str) -> str:
+    """Format a date for a table or sentence: "7 May 2026"."""
+    return format_date(on, "d MMM y" if language == "en" else "medium", locale=_locale(language))
+
+
+def long_day(on: date, *, language: str) -> str:
+    """Format a date with its weekday: "Monday 30 November 2026"."""
+    return format_date(on, "EEEE d MMMM y" if language == "en" else "full", locale=_locale(language))
+
+
+def clock(at: datetime, *, language: str) -> str:
+    """Format the time of day in UTC: "14:02 UTC"."""
+    return f"{format_time(at.astimezone(UTC), 'HH:mm', locale=_locale(language))} UTC"
+
+
+def month(text: str, *, language: str) -> str:
+    """Format a month written as `YYYY-MM`: "March 2024".
+
+    >>> month("2024-03", language="en")
+    'March 2024'
+    """
+    return format_date(date.fromisoformat(f"{text}-01"), "LLLL y", locale=_locale(language))
+
+
+def duration(seconds: int, *, language: str) -> str:
+    """Format a length of time in its largest unit that divides it: "1 minute", "90 seconds", "2 hours".
+
+    >>> [duration(seconds, language="en") for seconds in (1, 60, 90, 600, 3600)]
+    ['1 second', '1 minute', '90 seconds', '10 minutes', '1 hour']
+    """
+    unit, size = next(pair for pair in _UNITS if seconds % pair[1] == 0)
+    return format_unit(seconds // size, unit, locale=_locale(language))
+
+
+def country(code: str, *, language: str) -> str:
+    """Name a country by its two-letter code; a code that is not known stays as it is.
+
+    >>> country("NL", language="en"), country("NL", language="pl"), country("ZZ9", language="en")
+    ('Netherlands', 'Holandia', 'ZZ9')
+    """
+    return str(_locale(language).territories.get(code, code))
+
+
+def _locale(language: str) -> Locale:
+    return Locale.parse(_LOCALES.get(language, language), sep="-" if "-" in language else "_")

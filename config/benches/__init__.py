@@ -1,0 +1,1 @@
+"""Speed, measured as ratios: the physical limit and us in turn, in one run on one machine, medians."""

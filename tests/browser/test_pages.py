@@ -1,0 +1,94 @@
+"""Every public page in Chromium: accessible, light, quiet, and whole at 360 and 1440 px in both themes."""
+
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import brotli
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from tests.pages import PAGES
+
+PROJECT = Path(__file__).resolve().parent.parent.parent
+SHOTS = PROJECT / "test-results" / "shots"
+BUDGET_BYTES = 120_000
+COMPRESSED_ALREADY = (".woff2", ".png", ".ico")
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+def shot_name(path: str, width: int, theme: str) -> Path:
+    name = path.strip("/").replace("/", "_").replace("?", "-").replace("=", "-").replace("&", "-") or "board"
+    return SHOTS / f"{name}-{width}-{theme}.png"
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_is_accessible_and_fits_in_every_width_and_theme(open_page, path):
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    for theme in ("light", "dark"):
+        for width in (360, 1440):
+            visit = open_page(path, width=width, theme=theme)
+            page = visit.page
+            page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+            found = Axe().run(page)
+            assert found.violations_count == 0, found.generate_report()
+            overflow = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+            assert overflow <= 0, f"{path} scrolls sideways by {overflow} px at {width} px"
+            assert visit.complaints == []
+            page.screenshot(path=shot_name(path, width, theme), full_page=True)
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_stays_within_the_byte_budget_and_asks_no_third_party(open_page, live_server, path):
+    sizes: dict[str, int] = {}
+    visit = open_page("/healthz")
+
+    def weigh(response):
+        body = response.body() if response.status == 200 else b""
+        compressed = response.url.split("?")[0].endswith(COMPRESSED_ALREADY)
+        sizes[response.url] = len(body) if compressed else len(brotli.compress(body))
+
+    visit.page.on("response", weigh)
+    visit.page.goto(live_server.url + path, wait_until="networkidle")
+    assert {urlsplit(url).netloc for url in sizes} == {urlsplit(live_server.url).netloc}
+    assert sum(sizes.values()) <= BUDGET_BYTES, sizes
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_says_the_same_without_javascript(open_page, path):
+    with_script = open_page(path).page.inner_text("main")
+    without = open_page(path, javascript=False).page.inner_text("main")
+    assert without == with_script
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_does_not_shift_while_it_loads(open_page, path):
+    page = open_page(path, width=360).page
+    shift = page.evaluate(
+        """() => new Promise(done => {
+            let total = 0;
+            new PerformanceObserver(list => list.getEntries().forEach(e => { if (!e.hadRecentInput) total += e.value; }))
+                .observe({type: 'layout-shift', buffered: true});
+            requestAnimationFrame(() => requestAnimationFrame(() => done(total)));
+        })"""
+    )
+    assert shift < 0.02
+
+
+def test_the_first_tab_stop_skips_to_the_content(open_page):
+    page = open_page("/").page
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.keyboard.press("Enter")
+    assert page.url.endswith("#main")
+
+
+def test_a_chosen_theme_stays_on_the_next_page(open_page):
+    page = open_page("/", theme="light").page
+    paper = "getComputedStyle(document.body).backgroundColor"
+    before = page.evaluate(paper)
+    page.click("[data-theme-switch]")
+    assert page.evaluate(paper) != before
+    page.click("text=GPU models >> nth=0")
+    page.wait_for_url("**/gpus/")
+    assert page.evaluate(paper) != before

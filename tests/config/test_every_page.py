@@ -1,0 +1,62 @@
+"""Checks about all pages at once: no dead link, few queries."""
+
+from html.parser import HTMLParser
+
+import pytest
+
+from tests.pages import PAGES
+
+pytestmark = pytest.mark.django_db
+MOST_QUERIES = 12
+
+
+class Links(HTMLParser):
+    """Collects every address a page points to, and its fragment targets."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: set[str] = set()
+        self.ids: set[str] = set()
+
+    def handle_starttag(self, tag, attrs):
+        values = dict(attrs)
+        if values.get("id"):
+            self.ids.add(values["id"])
+        target = values.get("href") or values.get("src") or values.get("action")
+        if target:
+            self.found.add(target)
+
+
+def links_of(html: str) -> Links:
+    parser = Links()
+    parser.feed(html)
+    return parser
+
+
+def test_no_internal_link_leads_nowhere(client, site_data):
+    waiting, seen = [*PAGES], set()
+    while waiting:
+        path = waiting.pop()
+        if path in seen:
+            continue
+        seen.add(path)
+        answer = client.get(path)
+        assert answer.status_code == 200, path
+        if not answer["Content-Type"].startswith("text/html"):
+            continue
+        found = links_of(answer.content.decode())
+        for link in found.found:
+            target, _, fragment = link.partition("#")
+            if fragment and not target:
+                assert fragment in found.ids, f"{path} links to #{fragment}"
+            is_page = target.startswith("/") and not target.startswith(("/static/", "/admin"))
+            is_view_of_a_list = "?" in target
+            if is_page and not is_view_of_a_list:
+                waiting.append(target)
+    assert len(seen) > 115, "every GPU page was visited"
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_needs_few_queries(client, site_data, django_assert_max_num_queries, path):
+    with django_assert_max_num_queries(MOST_QUERIES):
+        client.get(path)
