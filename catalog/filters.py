@@ -10,7 +10,7 @@ from rest_framework import serializers
 
 from catalog.cloud_queries import clouds_where
 from catalog.freshness import FRESH_FOR, LIVE_FOR, SHOWN_FOR, Freshness, oldest_live_day
-from catalog.models import Cloud, CloudFact, Gpu, Offer, Source
+from catalog.models import Cloud, CloudFact, Gpu, Offer, PriceSnapshot, Source
 from common.pagination import Order
 from common.parameters import KnownValues, Number, OneOrMore, PageParameters, QueryParameters, WholeNumber
 
@@ -107,6 +107,18 @@ class PriceParameters(PageParameters):
         choices=CURRENCIES,
         default="USD",
         error_messages={"invalid_choice": _("Prices are available in: %s.") % ", ".join(CURRENCIES)},
+    )
+
+
+class HistoryParameters(PageParameters):
+    """Which part of a GPU's price history."""
+
+    days = WholeNumber(default=30, min_value=1, max_value=3650, help_text="Counted back from now.")
+    market = serializers.ChoiceField(choices=PriceSnapshot.Market.values, default=PriceSnapshot.Market.ON_DEMAND.value)
+    format = serializers.ChoiceField(
+        choices=("json", "csv"),
+        required=False,
+        help_text="csv: every row in one stream, unless limit or cursor is given.",
     )
 
 

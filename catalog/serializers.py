@@ -150,7 +150,7 @@ class GpuSerializer(serializers.Serializer[Any]):
     compute_capability = Text()
     ecc = serializers.BooleanField(allow_null=True)
     mig = serializers.BooleanField(allow_null=True)
-    rt_cores = serializers.IntegerField(allow_null=True)
+    rt_cores = serializers.BooleanField(allow_null=True)
     nvenc = serializers.IntegerField(allow_null=True)
     software_stack = Text()
     sources = serializers.SerializerMethodField()
@@ -177,6 +177,17 @@ class GpuSerializer(serializers.Serializer[Any]):
     def get_prices(self, gpu: Gpu) -> dict[str, Any]:
         """Return the GPU's part of the price table in the context."""
         return GpuPricesSerializer(price_row(gpu.slug, self.context["prices"])).data
+
+
+class PriceSnapshotSerializer(serializers.Serializer[Any]):
+    """Prices as they stood in one hour, USD per GPU-hour; on the exchange all four are the best ask."""
+
+    at = serializers.DateTimeField(help_text="The hour, at its beginning.")
+    min = Price()
+    p25 = Price()
+    median = Price()
+    p75 = Price()
+    offers = serializers.IntegerField(help_text="Clouds counted, each at its lowest price; the exchange counts as one.")
 
 
 class OfferSerializer(serializers.Serializer[Any]):

@@ -6,6 +6,8 @@ from typing import Any
 
 from celery import shared_task
 
+from catalog.history import take_snapshots as take_snapshots_at
+from catalog.history import thin_snapshots as thin_snapshots_at
 from catalog.refresh import refresh_due_sources as refresh_sources_due_at
 
 log = logging.getLogger(__name__)
@@ -13,6 +15,23 @@ log = logging.getLogger(__name__)
 
 @shared_task(name="catalog.refresh_due_sources")
 def refresh_due_sources(**_room: Any) -> None:
-    """Refresh the price sources whose time has come; a line in the log for each."""
-    for report in refresh_sources_due_at(now=datetime.now(UTC)):
+    """Refresh the price sources whose time has come, a line in the log for each; record what is live then."""
+    reports = refresh_sources_due_at(now=datetime.now(UTC))
+    for report in reports:
         log.log(logging.WARNING if report.failed else logging.INFO, "Refreshed %s", report.line)
+    if any(report.documents and not report.is_failure for report in reports):
+        take_snapshots_at(now=datetime.now(UTC))
+
+
+@shared_task(name="catalog.take_snapshots")
+def take_snapshots(**_room: Any) -> None:
+    """Record the live prices that the hour at hand does not hold yet."""
+    if recorded := take_snapshots_at(now=datetime.now(UTC)):
+        log.info("Recorded the prices of %s series", recorded)
+
+
+@shared_task(name="catalog.thin_snapshots")
+def thin_snapshots(**_room: Any) -> None:
+    """Keep one snapshot a day of what is older than 90 days."""
+    if thinned := thin_snapshots_at(now=datetime.now(UTC)):
+        log.info("Thinned the price history by %s rows", thinned)

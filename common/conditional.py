@@ -12,15 +12,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from http import HTTPStatus
 
 from django.db import connection
 from django.http import HttpRequest, HttpResponse, HttpResponseNotModified
 from django.http.response import HttpResponseBase
 from django.utils.cache import get_conditional_response, patch_vary_headers
 from django.utils.http import http_date
+from django.utils.translation import gettext as _
 from rest_framework.request import Request
 
-from common.problems import PreconditionFailed
+from common.problems import Problem
 
 MAX_AGE_SECONDS = 15
 _ACCEPTS_GZIP = re.compile(r"\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))")
@@ -46,12 +48,14 @@ def answer(request: Request, *, version: Version, build: Callable[[], HttpRespon
     etag = etag_of(request, version)
     changed_at = int(version.changed_at.timestamp())
     settled = get_conditional_response(request._request, etag=etag, last_modified=changed_at)
-    if settled is not None and settled.status_code == PreconditionFailed.status_code:
-        raise PreconditionFailed
+    if settled is not None and settled.status_code == HTTPStatus.PRECONDITION_FAILED:
+        detail = _("The precondition of this request does not hold.")
+        raise Problem(status=HTTPStatus.PRECONDITION_FAILED, code="precondition_failed", detail=detail)
     response: HttpResponseBase = settled if settled is not None else build()
     response["ETag"] = etag
     response["Last-Modified"] = http_date(changed_at)
     response["Cache-Control"] = f"public, max-age={MAX_AGE_SECONDS}"
+    patch_vary_headers(response, ["Accept"])
     return response
 
 
@@ -65,8 +69,8 @@ def etag_of(request: Request, version: Version) -> str:
 class _Answer:
     """A 200 as it was given; `body` is None where only its headers are worth keeping."""
 
+    version: Version
     headers: Mapping[str, str]
-    changed_at: int
     body: bytes | None
 
     @cached_property
@@ -88,18 +92,23 @@ class Answers:
         self._version_key, self._bytes = version_key, 0
         self._answers: dict[tuple[str, ...], _Answer] = {}
 
-    def recall(self, request: HttpRequest, version: Version) -> HttpResponse | None:
-        """Return the answer to this very request again, or None where it takes more than memory."""
-        if self._version_key != version.key or request.method != "GET" or connection.in_atomic_block:
+    def recall(self, request: HttpRequest, *, version: Callable[[], Version | None]) -> HttpResponse | None:
+        """Return the answer to this very request again, or None where it takes more than memory.
+
+        `version` is asked for only when the address is known; None means that it cannot be told.
+        """
+        known = self._answers.get(_address(request)) if request.method == "GET" else None
+        if known is None or connection.in_atomic_block:
             return None
-        known = self._answers.get(_address(request))
-        if known is None:
+        current = version()
+        if current is None or current.key != known.version.key:
             return None
         if request.META.get("HTTP_IF_NONE_MATCH") == known.headers["ETag"]:
             return _not_modified(known)
-        settled = get_conditional_response(request, etag=known.headers["ETag"], last_modified=known.changed_at)
+        changed_at = int(known.version.changed_at.timestamp())
+        settled = get_conditional_response(request, etag=known.headers["ETag"], last_modified=changed_at)
         if settled is not None:
-            return _not_modified(known) if settled.status_code == HttpResponseNotModified.status_code else None
+            return _not_modified(known) if settled.status_code == HTTPStatus.NOT_MODIFIED else None
         return None if known.body is None else _again(known, request)
 
     def keep(self, request: HttpRequest, version: Version, response: HttpResponseBase) -> None:
@@ -111,9 +120,7 @@ class Answers:
         has_body = isinstance(response, HttpResponse) and not request.META.get("QUERY_STRING")
         body = response.content if has_body and isinstance(response, HttpResponse) else None
         self._bytes += len(body or b"")
-        self._answers[_address(request)] = _Answer(
-            headers=dict(response.items()), changed_at=int(version.changed_at.timestamp()), body=body
-        )
+        self._answers[_address(request)] = _Answer(version=version, headers=dict(response.items()), body=body)
 
 
 def _address(request: HttpRequest) -> tuple[str, ...]:

@@ -6,7 +6,7 @@
 
 import csv
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from rest_framework.renderers import BaseRenderer
 
@@ -14,7 +14,7 @@ _NUMBER = re.compile(r"-?[0-9.]+", re.ASCII)
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
-def csv_lines(header: Sequence[str], rows: Iterable[Iterable[object]]) -> Iterator[str]:
+def csv_lines(header: Iterable[str], rows: Iterable[Iterable[object]]) -> Iterator[str]:
     """Yield the header and each row as one line; None becomes an empty cell."""
     writer = csv.writer(_Echo())
     yield writer.writerow(header)

@@ -10,6 +10,7 @@
 
 from datetime import UTC, date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
+from functools import cache, lru_cache
 
 from babel.core import Locale
 from babel.dates import format_date, format_time, format_timedelta
@@ -25,12 +26,12 @@ _UNITS = (("duration-hour", 3600), ("duration-minute", 60), ("duration-second", 
 
 def price(value: Decimal, *, language: str) -> str:
     """Format a price with at least 2 and at most 4 decimals, without its currency."""
-    return format_decimal(value, format="#,##0.00##", locale=_locale(language))
+    return _number(value, "#,##0.00##", language)
 
 
 def amount(value: Decimal, *, language: str) -> str:
     """Format a sum of money with exactly 2 decimals, without its currency."""
-    return format_decimal(value, format="#,##0.00", locale=_locale(language))
+    return _number(value, "#,##0.00", language)
 
 
 def figure(value: Decimal | int, *, language: str, decimals: int = 2) -> str:
@@ -38,7 +39,7 @@ def figure(value: Decimal | int, *, language: str, decimals: int = 2) -> str:
     pattern = ("#,##0" if Decimal(value).copy_abs() >= _GROUP_FROM else "0") + (
         "." + "#" * decimals if decimals else ""
     )
-    return format_decimal(value, format=pattern, locale=_locale(language))
+    return _number(value, pattern, language)
 
 
 def whole(value: Decimal, *, language: str) -> str:
@@ -104,5 +105,12 @@ def country(code: str, *, language: str) -> str:
     return str(_locale(language).territories.get(code, code))
 
 
+# Figures of the catalogue repeat on every page; Babel takes a third of a millisecond for each.
+@lru_cache(maxsize=8192)
+def _number(value: Decimal | int, pattern: str, language: str) -> str:
+    return format_decimal(value, format=pattern, locale=_locale(language))
+
+
+@cache
 def _locale(language: str) -> Locale:
     return Locale.parse(_LOCALES.get(language, language), sep="-" if "-" in language else "_")

@@ -5,7 +5,7 @@
 """
 
 from http import HTTPStatus
-from typing import Any, ClassVar
+from typing import Any
 
 from django.core.exceptions import SuspiciousOperation
 from django.http import Http404, HttpResponsePermanentRedirect, JsonResponse
@@ -17,7 +17,7 @@ from drf_standardized_errors.handler import ExceptionHandler
 from drf_standardized_errors.openapi import AutoSchema
 from drf_standardized_errors.types import Error
 from rest_framework import serializers
-from rest_framework.exceptions import APIException, ErrorDetail, NotFound, ParseError
+from rest_framework.exceptions import APIException, NotFound, ParseError
 from rest_framework.request import Request
 from rest_framework.settings import api_settings
 from rest_framework.views import APIView
@@ -149,11 +149,3 @@ class ProblemSchema(AutoSchema):
         return super()._get_response_for_code(  # type: ignore[no-untyped-call]
             serializer, status_code, media_types, direction
         )
-
-
-class PreconditionFailed(APIException):
-    """If-Match or If-Unmodified-Since does not hold."""
-
-    status_code: ClassVar[int] = HTTPStatus.PRECONDITION_FAILED  # type: ignore[misc]
-    default_code: ClassVar[str] = "precondition_failed"  # type: ignore[misc]
-    default_detail: ClassVar[str | ErrorDetail] = "The precondition of this request does not hold."  # type: ignore[misc]

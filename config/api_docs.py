@@ -61,9 +61,13 @@ class Docs(SpectacularSwaggerSplitView):
 
 
 def calls() -> list[dict[str, str]]:
-    """Return each call's path and what it answers."""
+    """Return each call's method, path and what it answers."""
     paths = json.loads(described_api()[0])["paths"]
-    return [{"path": path, "description": methods["get"]["description"]} for path, methods in paths.items()]
+    return [
+        {"method": method.upper(), "path": path, "description": call["description"]}
+        for path, methods in paths.items()
+        for method, call in methods.items()
+    ]
 
 
 # The viewer sets styles on its elements, which the site's own policy forbids.

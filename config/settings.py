@@ -38,7 +38,6 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.staticfiles",
     "rest_framework",
-    "django_filters",
     "drf_spectacular",
     "drf_spectacular_sidecar",
     "config",
@@ -62,6 +61,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "catalog.api.view.recall_answers",  # last: an answer given before is given again without asking which call it is
 ]
 
 ROOT_URLCONF = "config.urls"
@@ -133,6 +133,16 @@ CELERY_BEAT_SCHEDULE = {
         "task": "catalog.refresh_due_sources",
         "schedule": timedelta(minutes=1),
         "options": {"expires": 60},
+    },
+    "take-snapshots": {
+        "task": "catalog.take_snapshots",
+        "schedule": timedelta(minutes=10),
+        "options": {"expires": 600},
+    },
+    "thin-snapshots": {
+        "task": "catalog.thin_snapshots",
+        "schedule": crontab(hour=2, minute=41),
+        "options": {"expires": 3600},
     },
 }
 
@@ -208,11 +218,12 @@ REST_FRAMEWORK = {
     "EXCEPTION_HANDLER": "drf_standardized_errors.handler.exception_handler",
     "URL_FORMAT_OVERRIDE": None,  # calls that know `?format=` declare it like their other parameters
 }
+_ERROR_STATUSES = ["400", "404", "405", "406", "412", "413", "415", "500"]
 DRF_STANDARDIZED_ERRORS = {
     "EXCEPTION_HANDLER_CLASS": "common.problems.ProblemHandler",
     "EXCEPTION_FORMATTER_CLASS": "common.problems.ProblemFormatter",
-    "ALLOWED_ERROR_STATUS_CODES": ["400", "404", "405", "406", "412", "500"],
-    "ERROR_SCHEMAS": dict.fromkeys(["400", "404", "405", "406", "412", "500"], "common.problems.ProblemSerializer"),
+    "ALLOWED_ERROR_STATUS_CODES": _ERROR_STATUSES,
+    "ERROR_SCHEMAS": dict.fromkeys(_ERROR_STATUSES, "common.problems.ProblemSerializer"),
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "GPU Bourse API",

@@ -25,6 +25,7 @@ RULES = {
 NAVIGATION = (
     (_("GPUs"), "catalog:board"),
     (_("GPU models"), "catalog:gpus"),
+    (_("Clouds"), "catalog:clouds"),
     (_("Use cases"), "sizing:llm-training"),
     (_("Sources"), "catalog:sources"),
     (_("API"), "api-docs"),

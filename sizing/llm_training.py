@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 
+from catalog.history_queries import Trend
 from catalog.models import Gpu
 from catalog.queries import GpuPrices, Headline
 from sizing.engine.simple_rule import BYTES_PER_PARAMETER, USABLE_SHARE, full_training_b_params
@@ -63,6 +64,7 @@ class TrainingRow:
     link_gb_s: Decimal | None
     link_name: str
     measured_tflops: int | None
+    trend: Trend | None
 
     @property
     def usd_per_pflop_hour(self) -> Decimal | None:
@@ -137,13 +139,17 @@ class SampleJob:
 
 
 def training_rows(
-    slugs: Iterable[str], *, gpus: Mapping[str, Gpu], prices: Mapping[str, GpuPrices]
+    slugs: Iterable[str],
+    *,
+    gpus: Mapping[str, Gpu],
+    prices: Mapping[str, GpuPrices],
+    trends: Mapping[str, Trend],
 ) -> list[TrainingRow]:
     """Return the rows of `slugs` in that order, those the catalogue holds."""
-    return [_row(gpus[slug], prices=prices[slug]) for slug in slugs if slug in gpus]
+    return [_row(gpus[slug], prices=prices[slug], trend=trends.get(slug)) for slug in slugs if slug in gpus]
 
 
-def _row(gpu: Gpu, *, prices: GpuPrices) -> TrainingRow:
+def _row(gpu: Gpu, *, prices: GpuPrices, trend: Trend | None) -> TrainingRow:
     return TrainingRow(
         gpu=gpu,
         prices=prices,
@@ -153,6 +159,7 @@ def _row(gpu: Gpu, *, prices: GpuPrices) -> TrainingRow:
         link_gb_s=gpu.nvlink_gb_s / 2 if gpu.nvlink_gb_s else None,
         link_name=gpu.interconnect.split(";")[0],
         measured_tflops=MEASURED_BF16_TFLOPS.get(gpu.slug),
+        trend=trend,
     )
 
 

@@ -15,7 +15,7 @@ from sizing.engine.peak import peak_memory
 from sizing.engine.units import GIB, gib
 from sizing.engine.verdict import PART_INTERVAL, interval
 from sizing.facts import presets, read_rows
-from sizing.stated_facts import NotAnswerable, Question, Row, question_of
+from sizing.stated_facts import Question, Row, question_of
 
 SCORED_QUALITIES = frozenset("AB")
 
@@ -42,7 +42,7 @@ def make_report(*, measured: Path | None, tracked: Path | None) -> dict[str, Any
     for row in measured_rows:
         try:
             answer = answer_row(row)
-        except NotAnswerable as reason:
+        except ValueError as reason:  # NotAnswerable, or a cell that is no number
             rows.append(unanswered(row, str(reason)))
         else:
             answers.append(answer)

@@ -130,19 +130,31 @@ def config_of(row: Row) -> dict[str, object]:
 
 
 def framework_of(row: Row, task: Task) -> Framework:
-    """Return the framework: what the row says, else whose page it is, else Hugging Face's Trainer."""
+    """Return the framework: what the row says, else whose page it is, else what its precision gives away."""
     if row.get("framework", "") in PROFILES:
         return row["framework"]  # type: ignore[return-value]
     stated = " ".join(row[c] for c in ("notes", "attention_impl", "activation_checkpointing", "parallelism")).lower()
-    for word, framework in PAGES_OF:
-        if word in stated:
-            return framework
+    named = named_framework(stated)
+    if named:
+        return named
     if "deepspeed" in stated and task == "full":
         return "deepspeed"
-    if "fsdp mixed precision" in row["precision"].lower():
+    return named_framework(row["source_url"].lower()) or framework_by_precision(row)
+
+
+def named_framework(text: str) -> Framework | None:
+    """Return the framework that a text names."""
+    return next((framework for word, framework in PAGES_OF if word in text), None)
+
+
+def framework_by_precision(row: Row) -> Framework:
+    """Return the framework whose habits a row's precision shows: adapters and states in bfloat16, or FSDP's mix."""
+    precision = row["precision"].lower()
+    if "fsdp mixed precision" in precision:
         return "torchtitan"
-    address = row["source_url"].lower()
-    return next((framework for word, framework in PAGES_OF if f"{word}/" in address), "hf_trainer")
+    if "bf16 pure" in precision and "fp32 adapters" not in precision:
+        return "torchtune" if "active" in row["what_was_measured"] else "litgpt"
+    return "hf_trainer"
 
 
 def job_of(row: Row, task: Task, framework: Framework) -> Job:
@@ -249,7 +261,7 @@ def checkpointing_of(row: Row, framework: Framework) -> Checkpointing:
         return "offload"
     for kind in ("none", "selective", "full"):
         if text.startswith(kind):
-            return kind  # type: ignore[return-value]
+            return kind
     return PROFILES[framework].default_checkpointing
 
 

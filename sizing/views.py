@@ -7,6 +7,7 @@ from django.shortcuts import render
 
 from catalog.models import Gpu
 from catalog.queries import price_table
+from catalog.views.history import headline_trends
 from sizing.llm_training import (
     ADDED_SLUGS,
     MEASURED_SOURCE,
@@ -28,8 +29,9 @@ def show_llm_training(request: HttpRequest) -> HttpResponse:
     slugs = [*REFERENCE_SLUGS, *ADDED_SLUGS]
     gpus = Gpu.objects.in_bulk(slugs, field_name="slug")
     prices = price_table(now=now, gpu_slugs=slugs)
-    reference = training_rows(REFERENCE_SLUGS, gpus=gpus, prices=prices)
-    added = training_rows(ADDED_SLUGS, gpus=gpus, prices=prices)
+    trends = headline_trends(now=now, prices=prices)
+    reference = training_rows(REFERENCE_SLUGS, gpus=gpus, prices=prices, trends=trends)
+    added = training_rows(ADDED_SLUGS, gpus=gpus, prices=prices, trends=trends)
     context = {
         "now": now,
         "reference": reference,

@@ -4,7 +4,17 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from itertools import count
 
-from catalog.models import BestAsk, Cloud, CloudFact, Gpu, Offer, Source, SourceDocument, UnmappedName
+from catalog.models import (
+    BestAsk,
+    Cloud,
+    CloudFact,
+    Gpu,
+    Offer,
+    PriceSnapshot,
+    Source,
+    SourceDocument,
+    UnmappedName,
+)
 
 NOW = datetime(2026, 11, 30, 14, 2, tzinfo=UTC)
 _positions = count(1000)
@@ -110,3 +120,11 @@ def make_unmapped(*, gpu_name: str = "A100", source: Source | None = None, **val
     """Return a name that stayed unclear."""
     defaults = {"cloud_slug": "vast", "rows": 3, "first_seen_at": NOW, "last_seen_at": NOW}
     return UnmappedName.objects.create(source=source or make_source(), gpu_name=gpu_name, **{**defaults, **values})
+
+
+def make_snapshot(
+    *, gpu: Gpu, at: datetime, price: str | Decimal = "2.88", market: str = "on_demand", **values
+) -> PriceSnapshot:
+    """Return a recorded hour; unless told otherwise one cloud was counted, at `price` USD per GPU-hour."""
+    spread = dict.fromkeys(("min", "p25", "median", "p75"), Decimal(price))
+    return PriceSnapshot.objects.create(gpu=gpu, at=at, market=market, **{**spread, "offers": 1, **values})

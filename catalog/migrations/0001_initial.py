@@ -43,7 +43,7 @@ class Migration(migrations.Migration):
                 ('tdp_w', models.PositiveIntegerField(blank=True, null=True)),
                 ('compute_capability', models.CharField(blank=True, max_length=20)),
                 ('mig', models.BooleanField(blank=True, null=True)),
-                ('rt_cores', models.PositiveIntegerField(blank=True, null=True)),
+                ('rt_cores', models.BooleanField(blank=True, null=True)),
                 ('nvenc', models.PositiveSmallIntegerField(blank=True, null=True)),
                 ('ecc', models.BooleanField(blank=True, null=True)),
                 ('software_stack', models.CharField(blank=True, max_length=40)),

@@ -22,7 +22,8 @@ _SEPARATORS = re.compile(r"[\s_\-\u2010-\u2015/,;:()\[\]]+")
 _MEMORY = re.compile(r"([1-9]\d{0,2})(?:gb|gib|g)")
 _UNITS = frozenset(("gb", "gib", "g"))
 _PAIRS = {("pci", "e"): "pcie", ("max", "q"): "maxq"}
-_COUNT = re.compile(r"x\d{1,2}|\d{1,2}x")
+_COUNT_BEFORE = re.compile(r"\d{1,2}x")
+_COUNT_BEHIND = re.compile(r"x\d{1,2}$")
 
 
 def words_of(name: str) -> tuple[str, ...]:
@@ -51,8 +52,11 @@ def without_vendor(words: tuple[str, ...]) -> tuple[frozenset[str], tuple[str, .
 
 
 def readings_of(words: tuple[str, ...], vocabulary: frozenset[str]) -> list[frozenset[str]]:
-    """Return every way to read the words as known words, most often one; empty when a word is not known."""
-    choices = [list(_parts(word, vocabulary)) for word in words]
+    """Return every way to read the words as known words, most often one; empty when a word is not known.
+
+    A count before or behind the name (`8x H100`, `H100 x8`, `h100-sxm5x8`) is no part of it.
+    """
+    choices = [list(_parts(word, vocabulary)) for word in _without_counts(words, vocabulary)]
     return [_meaning(frozenset().union(*choice)) for choice in islice(product(*choices), MOST_READINGS)]
 
 
@@ -79,9 +83,19 @@ def _one_form(word: str) -> str:
     return f"{size[1]}gb" if size else word
 
 
+def _without_counts(words: tuple[str, ...], vocabulary: frozenset[str]) -> list[str]:
+    """Drop a count that begins the first word or ends the last, glued or not; `mi250x2` may be two of either card."""
+    counted = list(words)
+    if counted and counted[0] not in vocabulary and (before := _COUNT_BEFORE.match(counted[0])):
+        counted[0] = counted[0][before.end() :]
+    if counted and counted[-1] not in vocabulary and not counted[-1].startswith("mi"):
+        counted[-1] = _COUNT_BEHIND.sub("", counted[-1])
+    return [word for word in counted if word]
+
+
 def _parts(word: str, vocabulary: frozenset[str]) -> Iterator[tuple[str, ...]]:
     """Yield the ways to read one word: itself if known, else split into known words, never between two digits."""
-    if word in vocabulary or word.isdecimal() or _MEMORY.fullmatch(word) or _COUNT.fullmatch(word):
+    if word in vocabulary or word.isdecimal() or _MEMORY.fullmatch(word):
         yield (_one_form(word),)
     elif len(word) <= LONGEST_GLUED:
         yield from _splits(word, vocabulary)
@@ -92,9 +106,9 @@ def _splits(word: str, vocabulary: frozenset[str]) -> Iterator[tuple[str, ...]]:
         yield ()
     for end in range(len(word), 0, -1):
         head, tail = word[:end], word[end:]
-        if tail and (_cuts_a_number(head, tail) or _cuts_an_instinct(head, tail) or _is_letter(head)):
+        if tail and (_cuts_a_number(head, tail) or _is_letter(head)):
             continue
-        if head in vocabulary or _MEMORY.fullmatch(head) or _COUNT.fullmatch(head):
+        if head in vocabulary or _MEMORY.fullmatch(head):
             for rest in _splits(tail, vocabulary):
                 yield (_one_form(head), *rest)
 
@@ -103,20 +117,13 @@ def _cuts_a_number(head: str, tail: str) -> bool:
     return head[-1].isdigit() and tail[0].isdigit()
 
 
-def _cuts_an_instinct(head: str, tail: str) -> bool:
-    """Tell whether the x of an MI250X would become a count (`mi250x2` may be two of either card)."""
-    return head.startswith("mi") and tail[0] == "x"
-
-
 def _is_letter(head: str) -> bool:
     """Tell whether a lone letter would begin or break up a word: it may only end one (4080s, titanv; not vgpu)."""
     return len(head) == 1 and head.isalpha()
 
 
 def _meaning(words: frozenset[str]) -> frozenset[str]:
-    """Drop counts (`8x H100`, `H100 x8`), and read the S of a 4070S or 4080S as the SUPER it stands for."""
-    if "tpu" not in words:
-        words = frozenset(word for word in words if not _COUNT.fullmatch(word))
+    """Read the S of a 4070S or 4080S as the SUPER it stands for."""
     if "s" in words and words & {"4070", "4080"}:
         return words - {"s"} | {"super"}
     return words

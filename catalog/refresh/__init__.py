@@ -14,15 +14,15 @@ A second run changes nothing.
 import hashlib
 import logging
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Q
 
 from catalog.models import Cloud, Gpu, Offer, RawBody, SourceDocument
@@ -31,9 +31,11 @@ from catalog.names import Resolution
 from catalog.refresh import bodies
 from catalog.refresh.bands import bands_at
 from catalog.refresh.bodies import Fetch, NothingSaved
+from catalog.refresh.due import due_after_failure
+from catalog.refresh.locks import lock_offers_for_all_rows, lock_offers_for_own_rows, only_refresh_of
 from catalog.refresh.offers import RunFacts, Stored, store_offers
 from catalog.refresh.replaced_rows import hide_replaced_rows
-from catalog.refresh.reports import DocumentReport, RefreshReport
+from catalog.refresh.reports import DocumentReport, RefreshReport, reasons
 from catalog.refresh.review_queue import note_names
 from catalog.sources import ALL_SOURCES, source_named
 from catalog.sources.base import Body, BodyRejected, OfferRow, Source
@@ -45,12 +47,14 @@ __all__ = ["DocumentReport", "NothingSaved", "RefreshReport", "refresh_due_sourc
 log = logging.getLogger(__name__)
 
 KEPT_BODIES = 5
-LOCK_SPACE = 0x6F66  # the first half of the advisory lock's name; the second is the source's id
 SUDDEN_LOSS = timedelta(hours=24)
 
 
 def refresh_due_sources(*, now: datetime) -> list[RefreshReport]:
-    """Refresh every source whose time has come. Each is claimed by one conditional update: two beats refresh once."""
+    """Refresh every source whose time has come. Each is claimed by one conditional update: two beats refresh once.
+
+    A source of which nothing could be read waits longer each time; the first success ends that.
+    """
     reports = []
     for adapter in ALL_SOURCES:
         row = _source_row(adapter)
@@ -58,11 +62,26 @@ def refresh_due_sources(*, now: datetime) -> list[RefreshReport]:
         next_at = now + timedelta(minutes=row.interval_minutes)
         if SourceRow.objects.filter(is_due, pk=row.pk).update(due_at=next_at):
             try:
-                reports.append(refresh_source(source_name=adapter.name, now=now))
+                report = refresh_source(source_name=adapter.name, now=now)
             except Exception:
                 # One source's mistake must not keep the others from being read.
                 log.exception("%s was not refreshed", adapter.name)
+                continue
+            if report.is_failure:
+                _wait_longer(row, now)
+            reports.append(report)
     return reports
+
+
+def _wait_longer(before: SourceRow, now: datetime) -> None:
+    """Move the next attempt out; `before` is the source as it stood before the failure at `now`."""
+    failed_before = before.state == SourceRow.State.FAILING
+    due_at = due_after_failure(
+        now=now,
+        interval=timedelta(minutes=before.interval_minutes),
+        failed_before_at=before.last_attempt_at if failed_before else None,
+    )
+    SourceRow.objects.filter(pk=before.pk).update(due_at=due_at)
 
 
 def refresh_source(
@@ -79,8 +98,9 @@ def refresh_source(
     with a body is in the report and on the source's row, not raised.
     """
     adapter = source_named(source_name)
+    readings = bodies.saved(adapter, from_path, observed_at or now) if from_path else None
     source = _source_row(adapter)
-    with _only_refresh_of(source) as is_ours:
+    with only_refresh_of(source) as is_ours:
         if not is_ours:
             return RefreshReport(source_name=source_name, not_read="another refresh of it is running")
         if from_path is None and bodies.lacks_key(adapter):
@@ -88,7 +108,6 @@ def refresh_source(
                 state=SourceRow.State.NEEDS_KEY, last_attempt_at=now, last_error=""
             )
             return RefreshReport(source_name=source_name, not_read="it needs a key")
-        readings = bodies.saved(adapter, from_path, observed_at or now) if from_path else None
         run = _Run(adapter=adapter, source=source, now=now, observed_at=observed_at or now)
         return _refresh(run, readings or bodies.fetched(adapter, source, now, fetch), is_replay=from_path is not None)
 
@@ -127,6 +146,7 @@ def _refresh(run: _Run, readings: Mapping[str, bodies.Reading], *, is_replay: bo
             unnamed += stored.unnamed
             named += stored.named
     with transaction.atomic():
+        lock_offers_for_all_rows()
         note_names(run.source, unnamed, named, run.now)
         hide_replaced_rows(run.now)
         _say_how_it_stands(run, reports, is_replay=is_replay)
@@ -148,7 +168,7 @@ def _read_document(
         if not facts.gpus or not facts.clouds:
             raise BodyRejected("the catalogue of GPUs and clouds is empty: run load_catalogue first")
         return _store(run, reading, rows, facts)
-    except (BodyRejected, NoRate) as why:
+    except BodyRejected as why:
         return _refuse(run, key, str(why)), None
     except Exception as why:
         # An adapter's mistake about one body must not keep the other bodies from being read.
@@ -158,6 +178,7 @@ def _read_document(
 
 @transaction.atomic
 def _store(run: _Run, body: Body, rows: Sequence[OfferRow], facts: RunFacts) -> tuple[DocumentReport, Stored]:
+    lock_offers_for_own_rows()
     document, _created = SourceDocument.objects.select_for_update().get_or_create(
         source=run.source, key=body.document.key
     )
@@ -172,8 +193,10 @@ def _store(run: _Run, body: Body, rows: Sequence[OfferRow], facts: RunFacts) -> 
         else None,
         keeps_verdicts=is_known,
     )
-    stored = store_offers(document, rows, own_facts)
-    document.rows_read, document.held_back = len(rows), stored.held_back
+    convertible = [row for row in rows if row.currency == "USD" or row.currency in own_facts.usd_per]
+    without_rate = len(rows) - len(convertible)
+    stored = store_offers(document, convertible, own_facts)
+    document.rows_read, document.held_back = len(rows), stored.held_back + without_rate
     document.unmapped = len(stored.unnamed)
     if not is_known:
         document.band_skipped = stored.band_skipped
@@ -186,7 +209,8 @@ def _store(run: _Run, body: Body, rows: Sequence[OfferRow], facts: RunFacts) -> 
             new=stored.new,
             changed=stored.changed,
             gone=stored.gone,
-            held_back=stored.held_back,
+            held_back=document.held_back,
+            without_rate=without_rate,
             unmapped=len(stored.unnamed),
             band_skipped=document.band_skipped,
         ),
@@ -238,13 +262,17 @@ def _keep_companion(run: _Run, key: str, reading: bodies.Reading) -> None:
 
 
 def _usd_per(rows: Sequence[OfferRow], day: date) -> dict[str, Decimal]:
-    """Return USD per unit of every other currency of the rows. Raises NoRate."""
-    currencies = {row.currency for row in rows} - {"USD"}
-    return {currency: 1 / usd_rate(currency, day=day).units_per_usd for currency in currencies}
+    """Return USD per unit of the other currencies of the rows, without those that no rate is known for."""
+    found = {}
+    for currency in {row.currency for row in rows} - {"USD"}:
+        with suppress(NoRate):
+            found[currency] = 1 / usd_rate(currency, day=day).units_per_usd
+    return found
 
 
 @transaction.atomic
 def _renew(run: _Run, key: str, reading: NotModified) -> DocumentReport:
+    lock_offers_for_own_rows()
     document = SourceDocument.objects.get(source=run.source, key=key)
     Offer.objects.filter(document=document, gone_at__isnull=True).update(observed_at=run.observed_at)
     document.read_at, document.last_error = run.observed_at, ""
@@ -260,21 +288,23 @@ def _renew(run: _Run, key: str, reading: NotModified) -> DocumentReport:
 
 
 def _refuse(run: _Run, key: str, reason: str) -> DocumentReport:
-    SourceDocument.objects.update_or_create(source=run.source, key=key, defaults={"last_error": reason})
+    """Note why; what was stored stays. The next run asks for the whole body, whatever did not change meanwhile."""
+    facts = {"last_error": reason, "etag": "", "last_modified": ""}
+    SourceDocument.objects.update_or_create(source=run.source, key=key, defaults=facts)
     return DocumentReport(key=key, error=reason)
 
 
 def _say_how_it_stands(run: _Run, reports: Sequence[DocumentReport], *, is_replay: bool) -> None:
     """Write the source's state: of all its documents, also of those this run did not ask for."""
-    errors = dict(SourceDocument.objects.filter(source=run.source).order_by("key").values_list("key", "last_error"))
-    companions = {document.key for document in run.adapter.documents() if document.companion_of}
-    standing = {key: error for key, error in errors.items() if key not in companions}
+    errors = dict(SourceDocument.objects.filter(source=run.source).values_list("key", "last_error"))
+    keys = [document.key for document in run.adapter.documents() if not document.companion_of]
+    standing = {key: errors[key] for key in keys if key in errors}
     failing = {key: error for key, error in standing.items() if error}
     has_success = any(not report.error for report in reports)
     source = run.source
-    source.adapter_version = run.adapter.adapter_version
+    source.adapter_version = bodies.reading_version(run.adapter)
     source.last_attempt_at = run.now
-    source.last_error = "\n".join(f"{key}: {error}" for key, error in failing.items())
+    source.last_error = "\n".join(reasons(failing))
     source.state = SourceRow.State.FRESH
     if failing:
         source.state = SourceRow.State.FAILING if len(failing) == len(standing) else SourceRow.State.PARTLY
@@ -290,17 +320,3 @@ def _source_row(adapter: Source) -> SourceRow:
     facts = {"title": adapter.title, "homepage": adapter.homepage, "is_collector": adapter.is_collector}
     new = {**facts, "interval_minutes": settings.SOURCE_INTERVAL_MINUTES}
     return SourceRow.objects.update_or_create(name=adapter.name, defaults=facts, create_defaults=new)[0]
-
-
-@contextmanager
-def _only_refresh_of(source: SourceRow) -> Iterator[bool]:
-    """Hold the source's advisory lock, which outlives transactions and dies with the connection; False if taken."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", [LOCK_SPACE, source.pk])
-        [is_ours] = cursor.fetchone()
-    try:
-        yield bool(is_ours)
-    finally:
-        if is_ours:
-            with connection.cursor() as cursor:
-                cursor.execute("SELECT pg_advisory_unlock(%s, %s)", [LOCK_SPACE, source.pk])

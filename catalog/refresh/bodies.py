@@ -1,14 +1,16 @@
 """The bodies of one run: over the network, from saved copies, or from the repository. No transaction is open here."""
 
+import hashlib
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from django.conf import settings
 
+from catalog import names
 from catalog.models import Source as SourceRow
 from catalog.sources.base import Body, BodyRejected, Document, FetchFailed, KeyedSource, LocalSource, Source
 from catalog.sources.fetching import Known, Limits, NotModified, fetch_document
@@ -34,12 +36,27 @@ Reading = Body | NotModified | Unread
 
 def key_of(adapter: Source) -> str:
     """Return the key a source is asked with: the value of its setting, "" where it has none."""
-    return str(getattr(settings, adapter.key_setting, "")) if isinstance(adapter, KeyedSource) else ""
+    return str(settings.SOURCE_KEYS.get(adapter.key_setting, "")) if isinstance(adapter, KeyedSource) else ""
 
 
 def lacks_key(adapter: Source) -> bool:
     """Whether the source answers nobody without a key, and there is none."""
     return isinstance(adapter, KeyedSource) and adapter.needs_key and not key_of(adapter)
+
+
+def reading_version(adapter: Source) -> str:
+    """Return what decides how a body is read: the adapter's version, and a digest of the names' rules and files.
+
+    When it changes, bodies that stand still are asked for whole once more, so that a new alias reaches them too.
+    """
+    return f"{adapter.adapter_version}+{_names_digest()}"
+
+
+@cache
+def _names_digest() -> str:
+    package = Path(names.__file__).parent
+    files = [*sorted(package.glob("*.py")), *sorted((package.parent / "data").glob("*.csv"))]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:8]
 
 
 def fetched(adapter: Source, source: SourceRow, now: datetime, fetch: Fetch | None) -> dict[str, Reading]:
@@ -54,14 +71,14 @@ def fetched(adapter: Source, source: SourceRow, now: datetime, fetch: Fetch | No
     together = {document.companion_of for document in documents if document.urls} | {
         document.key for document in documents if document.companion_of
     }
-    is_new_adapter = source.adapter_version != adapter.adapter_version
+    is_read_anew = source.adapter_version != reading_version(adapter)
     limits = Limits(timeout_seconds=settings.SOURCE_TIMEOUT_SECONDS, most_bytes=settings.SOURCE_MAX_BYTES)
-    ask = fetch or partial(fetch_document, limits=limits)
+    ask = fetch or partial(fetch_document, limits=limits, silent_hosts=set())
     return {
         document.key: _fetched(
             ask,
             document,
-            Known() if is_new_adapter or document.key in together else known.get(document.key, Known()),
+            Known() if is_read_anew or document.key in together else known.get(document.key, Known()),
             now,
         )
         for document in documents

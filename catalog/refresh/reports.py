@@ -1,12 +1,15 @@
 """What a refresh did, in numbers and words: per document, and summed per source."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentReport:
-    """One document. With an `error` nothing of it was stored; `is_unchanged` = the other side said so, nothing was read."""
+    """One document. With an `error` nothing of it was stored; `is_unchanged` = the other side said so, nothing was read.
+
+    `without_rate`: how many of the rows held back wait for a rate of their currency.
+    """
 
     key: str
     rows_read: int = 0
@@ -14,6 +17,7 @@ class DocumentReport:
     changed: int = 0
     gone: int = 0
     held_back: int = 0
+    without_rate: int = 0
     unmapped: int = 0
     band_skipped: int = 0
     is_unchanged: bool = False
@@ -51,13 +55,27 @@ class RefreshReport:
             f"{self._sum('held_back')} held back",
             f"{self._sum('unmapped')} unmapped",
         ]
+        if self._sum("without_rate"):
+            counts.append(f"{self._sum('without_rate')} of those held back in a currency without a rate")
         unchanged = sum(document.is_unchanged for document in self.documents)
         if unchanged:
             counts.append(f"{unchanged} of {len(self.documents)} documents unchanged")
         if self.failed:
-            reasons = "; ".join(f"{document.key}: {document.error}" for document in self.failed)
-            counts.append(f"{len(self.failed)} of {len(self.documents)} documents failed ({reasons})")
+            words = "; ".join(reasons({document.key: document.error for document in self.failed}))
+            counts.append(f"{len(self.failed)} of {len(self.documents)} documents failed ({words})")
         return f"{self.source_name}: {', '.join(counts)}"
 
     def _sum(self, field: str) -> int:
         return sum(getattr(document, field) for document in self.documents)
+
+
+def reasons(errors: Mapping[str, str]) -> list[str]:
+    """Return what went wrong, each reason once with the documents it befell.
+
+    >>> reasons({"aws": "nobody answers", "gcp": "it holds no offer", "lambda": "nobody answers"})
+    ['aws, lambda: nobody answers', 'gcp: it holds no offer']
+    """
+    keys: dict[str, list[str]] = {}
+    for key, error in errors.items():
+        keys.setdefault(error, []).append(key)
+    return [f"{', '.join(befallen)}: {error}" for error, befallen in keys.items()]

@@ -1,10 +1,25 @@
 """Every price source there is, in the order they are refreshed. A new source is a file here and a line below."""
 
+from catalog.sources.azure import Azure
 from catalog.sources.base import Source
+from catalog.sources.lambda_cloud import Lambda
+from catalog.sources.oci import Oci
 from catalog.sources.reference import ReferenceSnapshot
+from catalog.sources.runpod import RunPod
 from catalog.sources.skypilot import SkyPilot
+from catalog.sources.vast import Vast
+from catalog.sources.verda import Verda
 
-ALL_SOURCES: tuple[Source, ...] = (ReferenceSnapshot(), SkyPilot())
+ALL_SOURCES: tuple[Source, ...] = (
+    ReferenceSnapshot(),
+    SkyPilot(),
+    Azure(),
+    Lambda(),
+    Oci(),
+    RunPod(),
+    Vast(),
+    Verda(),
+)
 
 
 def source_named(name: str) -> Source:

@@ -96,8 +96,9 @@ class Azure:
     needs_network: ClassVar[bool] = True
 
     def documents(self) -> Sequence[Document]:
-        """Return one document per region that sells GPU machines."""
-        return [_document(region) for region in REGIONS]
+        """Return one document per region that sells GPU machines, and the saved copy of pages of any regions."""
+        saved = Document(key="saved-pages", urls=(), file_name="azure.json")
+        return [*(_document(region) for region in REGIONS), saved]
 
     def parse(self, body: Body, companions: dict[str, Body]) -> Iterator[OfferRow]:
         """Yield one row per size, region, market and term. Raises BodyRejected when a page has no `Items`."""

@@ -60,14 +60,14 @@ class Document:
     no offers of its own: it is only read beside the document of that key; without `urls` it exists in saved copies only.
     `dated_by_content`: where the source names no day, its prices are of the day this very content was first seen.
     With `json_body` the address is asked by POST. `next_url` reads the address of the next page out of a page ("" behind
-    the last); the body is then all pages, one after another.
+    the last); the body is then all pages, one after another. `headers` may hold a key, so they are in no `repr`.
     """
 
     key: str
     urls: Sequence[str]
     file_name: str
     last_change_urls: Sequence[str] = ()
-    headers: dict[str, str] = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict, repr=False)
     companion_of: str = ""
     dated_by_content: bool = False
     json_body: Mapping[str, Any] | None = None

@@ -1,12 +1,13 @@
 """One body over the network: https only, no redirects, conditional, and never more than fits.
 
-The addresses of a document are tried in order. An address that answers "not here" leads to the next; a host that
-cannot be reached, or is in trouble, is not asked again for this document. Pages are followed on the same host.
+The addresses of a document are tried in order. An address that answers "not here" leads to the next; a host in
+trouble is not asked again for this document, and one that cannot be reached, or asks for fewer questions, is not asked
+again in this run at all. Pages are followed on the same host.
 """
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
@@ -56,35 +57,63 @@ def fetch_document(
     now: datetime,
     *,
     limits: Limits = DEFAULT_LIMITS,
+    silent_hosts: set[str] | None = None,
     transport: httpx.BaseTransport | None = None,
 ) -> Body | NotModified:
     """Return the body of the first address that has one, or word that it did not change.
 
+    `silent_hosts` are those not to ask in this run; hosts that prove to be such are added.
     Raises FetchFailed, naming what each address answered; BodyRejected where a page cannot be read for its next one.
     """
-    refusals: list[str] = []
-    silent_hosts: set[str] = set()
+    hosts = _Hosts(silent_in_run=set() if silent_hosts is None else silent_hosts)
+    refusals = [f"{host} gave no answer before in this run" for host in hosts.silent_among(document.urls)]
     dates = [*document.last_change_urls, *([""] * len(document.urls))]
     timeout = httpx.Timeout(limits.timeout_seconds, connect=CONNECT_SECONDS)
     with httpx.Client(timeout=timeout, headers=HEADERS, follow_redirects=False, transport=transport) as client:
         for url, last_change_url in zip(document.urls, dates, strict=False):
-            host = httpx.URL(url).host
-            if host in silent_hosts:
+            if hosts.is_silent(url):
                 continue
             try:
                 answer, content = _ask(client, document, url, _conditions(url, known), limits.most_bytes)
             except (httpx.HTTPError, FetchFailed) as why:
-                silent_hosts.add(host)
+                hosts.note_error(url, why)
                 refusals.append(f"{url}: {str(why) or type(why).__name__}")
                 continue
             if answer.status_code == httpx.codes.NOT_MODIFIED and url == known.url:
                 return NotModified(url=url)
             if answer.status_code == httpx.codes.OK:
                 return _body(document, url, answer, content, now, priced_on=_changed_on(client, last_change_url))
-            if answer.status_code >= TROUBLE or answer.status_code == httpx.codes.TOO_MANY_REQUESTS:
-                silent_hosts.add(host)
+            hosts.note_refusal(url, answer.status_code)
             refusals.append(f"{url} answered {answer.status_code}")
     raise FetchFailed("; ".join(refusals) or "the document has no address")
+
+
+class _Hosts:
+    """Which hosts are not asked again: some for this document, those in `silent_in_run` for every later one too."""
+
+    def __init__(self, *, silent_in_run: set[str]) -> None:
+        self.silent_in_run = silent_in_run
+        self.silent_here = set(silent_in_run)
+
+    def silent_among(self, urls: Sequence[str]) -> list[str]:
+        return [host for host in dict.fromkeys(httpx.URL(url).host for url in urls) if host in self.silent_here]
+
+    def is_silent(self, url: str) -> bool:
+        return httpx.URL(url).host in self.silent_here
+
+    def note_error(self, url: str, why: Exception) -> None:
+        """A body that is too large is that document's matter; a host that cannot be reached is everybody's."""
+        host = httpx.URL(url).host
+        self.silent_here.add(host)
+        if isinstance(why, httpx.TransportError):
+            self.silent_in_run.add(host)
+
+    def note_refusal(self, url: str, status_code: int) -> None:
+        host = httpx.URL(url).host
+        if status_code >= TROUBLE or status_code == httpx.codes.TOO_MANY_REQUESTS:
+            self.silent_here.add(host)
+        if status_code == httpx.codes.TOO_MANY_REQUESTS:
+            self.silent_in_run.add(host)
 
 
 def _body(
@@ -119,7 +148,7 @@ def _ask(
     answer, content = _read(client, request, most_bytes)
     pages = [content]
     while document.next_url and answer.status_code == httpx.codes.OK and (following := document.next_url(pages[-1])):
-        if httpx.URL(following).host != request.url.host or len(pages) >= MOST_PAGES:
+        if httpx.URL(following).netloc != request.url.netloc or len(pages) >= MOST_PAGES:
             raise FetchFailed(f"page {len(pages) + 1} is not read: {following}")
         page = client.build_request("GET", following, headers=document.headers)
         paged, content = _read(client, page, most_bytes - sum(map(len, pages)))

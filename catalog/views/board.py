@@ -8,8 +8,10 @@ from decimal import Decimal
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
+from catalog.history_queries import Trend
 from catalog.models import Gpu
 from catalog.queries import GpuPrices, price_table
+from catalog.views.history import headline_trends
 from sizing.engine.simple_rule import full_training_b_params
 
 BOARD_SLUGS = ("b300", "b200", "mi325x", "h200-sxm", "mi300x", "h100-nvl", "h100-sxm", "a100-sxm-80gb")
@@ -23,6 +25,7 @@ class BoardRow:
     prices: GpuPrices
     trains_on_1: int
     trains_on_8: int
+    trend: Trend | None
 
     @property
     def gb_per_usd(self) -> Decimal | None:
@@ -54,12 +57,14 @@ def board_rows(*, now: datetime) -> list[BoardRow]:
     """Return the board's GPUs in its own order, those the catalogue holds."""
     gpus = Gpu.objects.in_bulk(BOARD_SLUGS, field_name="slug")
     prices = price_table(now=now, gpu_slugs=BOARD_SLUGS)
+    trends = headline_trends(now=now, prices=prices)
     return [
         BoardRow(
             gpu=gpus[slug],
             prices=prices[slug],
             trains_on_1=full_training_b_params(memory_gb=gpus[slug].memory_gb, gpu_count=1),
             trains_on_8=full_training_b_params(memory_gb=gpus[slug].memory_gb, gpu_count=8),
+            trend=trends.get(slug),
         )
         for slug in BOARD_SLUGS
         if slug in gpus

@@ -11,6 +11,7 @@ from django.shortcuts import get_object_or_404, render
 
 from catalog.models import Gpu
 from catalog.queries import GpuPrices, offers_of_gpu, price_table
+from catalog.views.history import headline_trends
 from sizing.engine.simple_rule import full_training_b_params
 
 GPU_COUNTS = (1, 2, 4, 8)
@@ -74,6 +75,7 @@ def show_gpu(request: HttpRequest, slug: str) -> HttpResponse:
         "now": now,
         "gpu": gpu,
         "prices": prices[slug],
+        "trend": headline_trends(now=now, prices={slug: prices[slug]}).get(slug),
         "fits": training_fits(gpu.memory_gb),
         "offers": offers_of_gpu(gpu=gpu, now=now),
         "variants": [relative(gpu, other, prices[other.slug]) for other in variants],

@@ -1,6 +1,6 @@
 """`/gpus/`: every GPU of the catalogue, filtered and ordered by the address."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -13,8 +13,10 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from catalog.forms import SORTABLE, GpuFilterForm
+from catalog.history_queries import Trend
 from catalog.models import Gpu
 from catalog.queries import GpuPrices, price_table
+from catalog.views.history import headline_trends
 from sizing.engine.simple_rule import full_training_b_params
 
 SMALLEST_FIRST = ("price", "tdp_w")
@@ -28,6 +30,7 @@ class GpuRow:
     prices: GpuPrices
     trains_on_1: int
     trains_on_8: int
+    trend: Trend | None
 
     def figure(self, name: str) -> Decimal | int | None:
         """Return what the column `name` sorts by; None where nothing is published."""
@@ -65,7 +68,9 @@ def list_gpus(request: HttpRequest) -> HttpResponse:
     form = GpuFilterForm(request.GET, gpus=gpus)
     form.is_valid()
     wanted = form.cleaned_data
-    rows = [gpu_row(gpu, prices) for gpu, prices in zip(gpus, _prices_of(gpus, now=now), strict=True)]
+    prices = price_table(now=now)
+    trends = headline_trends(now=now, prices=prices)
+    rows = [gpu_row(gpu, prices[gpu.slug], trend=trends.get(gpu.slug)) for gpu in gpus]
     found = sorted_rows([row for row in rows if matches(row, wanted)], sort=wanted.get("sort", ""))
     context = {
         "now": now,
@@ -81,18 +86,14 @@ def list_gpus(request: HttpRequest) -> HttpResponse:
     return render(request, "catalog/gpus.html", context)
 
 
-def _prices_of(gpus: Iterable[Gpu], *, now: datetime) -> list[GpuPrices]:
-    table = price_table(now=now)
-    return [table[gpu.slug] for gpu in gpus]
-
-
-def gpu_row(gpu: Gpu, prices: GpuPrices) -> GpuRow:
-    """Return a GPU with its prices and what it trains."""
+def gpu_row(gpu: Gpu, prices: GpuPrices, *, trend: Trend | None) -> GpuRow:
+    """Return a GPU with its prices, their trend, and what it trains."""
     return GpuRow(
         gpu=gpu,
         prices=prices,
         trains_on_1=full_training_b_params(memory_gb=gpu.memory_gb, gpu_count=1),
         trains_on_8=full_training_b_params(memory_gb=gpu.memory_gb, gpu_count=8),
+        trend=trend,
     )
 
 

@@ -5,11 +5,12 @@ A missing value becomes "n/p" with the full words for screen readers; it is neve
 
 from datetime import date, datetime
 from decimal import Decimal
+from functools import cache
 
 from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.translation import get_language
+from django.utils.translation import get_language, override
 from django.utils.translation import gettext as _
 
 from common import formats
@@ -151,11 +152,17 @@ def np() -> SafeString:
 
 def not_published() -> SafeString:
     """Return "n/p" for the eye and "not published" for the ear."""
-    words = _("not published")
+    return _not_published_in(_language())
+
+
+@cache
+def _not_published_in(language: str) -> SafeString:
+    with override(language):
+        words, short = _("not published"), _("n/p")
     return format_html(
         '<span class="np" title="{}"><span aria-hidden="true">{}</span><span class="vh">{}</span></span>',
         words,
-        _("n/p"),
+        short,
         words,
     )
 

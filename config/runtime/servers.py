@@ -8,7 +8,7 @@ import fcntl
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -46,17 +46,19 @@ def owned(env: dict[str, str], *, quiet: bool = False) -> Iterator[list[Child]]:
 
 
 @contextmanager
-def available(env: dict[str, str]) -> Iterator[None]:
-    """Use the servers of a running site in this home; start them for the block when there is none."""
+def available(env: dict[str, str]) -> Iterator[bool]:
+    """Use the servers of a running site in this home (True), or start them for the block (False)."""
     if _answering():
-        yield
+        yield True
         return
-    try:
-        with owned(env, quiet=True):
-            yield
-    except HomeBusy:
-        _wait_until_answering()
-        yield
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(owned(env, quiet=True))
+        except HomeBusy:
+            _wait_until_answering()
+            yield True
+            return
+        yield False
 
 
 def note(children: list[Child]) -> None:

@@ -20,6 +20,7 @@ def main(arguments: list[str]) -> int:
         env = dict(os.environ)
         try:
             with servers.owned(env, quiet=True):
+                addresses.static_root().mkdir(exist_ok=True)  # whitenoise warns about a missing one
                 return _pytest(arguments, env)
         except servers.HomeBusy:
             continue  # another run of the suite: take the next folder

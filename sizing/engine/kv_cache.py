@@ -24,6 +24,7 @@ def cache_bytes(arch: Architecture, job: Job) -> float:
 def layer_bytes_per_token(arch: Architecture, job: Job) -> float:
     """Return bytes per token and layer on one tensor-parallel rank: each holds its share, but at least one head.
 
+    >>> from sizing.engine.architecture import LatentAttention
     >>> deepseek = Architecture(family="deepseek_v3", layers=61, hidden=7168, heads=128, kv_heads=128, head_dim=56,
     ...     intermediate=18432, vocab=129280,
     ...     latent=LatentAttention(q_rank=1536, kv_rank=512, nope_dim=128, rope_dim=64, value_dim=128))

@@ -55,7 +55,7 @@ def training_phases(
     arch: Architecture, parameters: ParameterCount, job: Job, state: State
 ) -> dict[str, dict[str, float]]:
     """Return the changing parts of each phase, bytes."""
-    kept = kept_layers(arch, job) * kept_bytes(arch, job) * job.tokens
+    kept = arch.layers * kept_bytes(arch, job) * job.tokens
     activations = kept + (edge_bytes(arch, job) + gathered_bytes(arch, job)) * job.tokens
     is_recomputed = job.checkpointing in ("full", "offload")
     block = (block_bytes(arch, job) + backward_bytes(arch, job)) * job.tokens if is_recomputed else 0.0
@@ -66,7 +66,7 @@ def training_phases(
     head = 0.0 if job.is_adapted else embedding_gradient(parameters, state, job)
     tied = 2 * head if arch.is_tied else 0.0
     first = head if parameters.head and not job.fuses_step else 0.0
-    last_block = block + kept / max(kept_layers(arch, job), 1)
+    last_block = block + kept / arch.layers
     return {
         "loss": {
             "gradients": kept_early,
@@ -90,11 +90,6 @@ def training_phases(
 def head_cache(parameters: ParameterCount, state: State) -> float:
     """Return what is left of autocast's 16-bit copies after a checkpointed forward pass: the head's."""
     return min(state.cached, 2.0 * (parameters.head or parameters.embedding))
-
-
-def kept_layers(arch: Architecture, job: Job) -> float:
-    """Return the layers whose activations one GPU holds: a pipeline stage holds as many micro-batches as stages."""
-    return float(arch.layers)
 
 
 def keeps_gradients(job: Job) -> bool:

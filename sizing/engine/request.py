@@ -6,7 +6,6 @@ Traceback (most recent call last):
 sizing.engine.request.RequestError: task: must be one of full, lora, qlora, inference
 """
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, get_args
@@ -77,12 +76,15 @@ def read_request(fields: Mapping[str, Any], *, presets: Mapping[str, Preset]) ->
     """Return the request, defaults filled in and said. Raises RequestError that names the field at fault."""
     for name in fields:
         if name not in FIELDS:
-            raise RequestError(str(name)[:100], "unknown_field", "there is no field of this name")
+            printable = str(name).encode("ascii", "backslashreplace").decode()[:100]
+            raise RequestError(printable, "unknown_field", "there is no field of this name")
     values = {name: value for name, value in fields.items() if value is not None}
     model = read_model(values, presets)
     said: list[str] = list(model.assumptions)
     task: Task = read_choice(values, "task", "full", said)
     framework: Framework = read_choice(values, "framework", "vllm" if task == "inference" else "hf_trainer", said)
+    if framework == "vllm" and task != "inference":
+        raise RequestError("framework", "contradicts", "vllm generates; it does not train")
     job = read_job(values, task, framework, said)
     counts = read_counts(values, said)
     sharding: Sharding | None = read_choice(values, "sharding", None, said)
@@ -141,7 +143,7 @@ def config_model(value: Any) -> Model:
 
 def sized_model(value: Any) -> Model:
     """Return a typical model of so many billion parameters."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
         raise RequestError("params_b", "invalid", "must be a number: billions of parameters")
     if not 0.001 <= value <= MOST_B_PARAMS:
         raise RequestError("params_b", "out_of_range", f"must lie between 0.001 and {MOST_B_PARAMS:,}")
@@ -243,6 +245,8 @@ def read_counts(values: Mapping[str, Any], said: list[str]) -> tuple[int, ...]:
 def read_quantization(values: Mapping[str, Any], task: Task, said: list[str]) -> Quantization:
     """Return the quantisation of the base; a contradiction with the task is refused."""
     default = "nf4" if task == "qlora" else "none"
+    if task == "inference":
+        default = config_quantization(values.get("config"))
     quantization: Quantization = read_choice(values, "quantization", default, said)
     if task in ("full", "lora") and quantization != "none":
         raise RequestError("quantization", "contradicts", f"task {task} trains on a 16-bit base: use qlora or none")
@@ -253,10 +257,27 @@ def read_quantization(values: Mapping[str, Any], task: Task, said: list[str]) ->
     return quantization
 
 
+def config_quantization(config: Any) -> Quantization:
+    """Return the quantisation that a config.json says its weights have."""
+    stated = config.get("quantization_config") if isinstance(config, Mapping) else None
+    if not isinstance(stated, Mapping):
+        return "none"
+    methods: dict[Any, Quantization] = {
+        "fp8": "fp8",
+        "awq": "int4_awq",
+        "gptq": "int8_gptq" if stated.get("bits") == 8 else "int4_gptq",
+        "bitsandbytes": "int8" if stated.get("load_in_8bit") is True else "nf4",
+    }
+    method = stated.get("quant_method")
+    return methods.get(method, "none") if isinstance(method, str) else "none"
+
+
 def warnings_of(request: Request) -> list[str]:
     """Return what a reader should know beyond defaults."""
     job, arch = request.job, request.architecture
     found = []
+    if not request.is_stated:
+        found.append("the sequence length of the training run is assumed: the interval is wider")
     if arch.max_positions and job.seq_len > arch.max_positions:
         found.append(f"seq_len exceeds the {arch.max_positions:,} positions that the model was made for")
     if job.framework == "vllm" and job.task == "inference":

@@ -14,7 +14,7 @@ def typical_architecture(b_params: float) -> Architecture:
 
     >>> shape = typical_architecture(8.03)
     >>> shape.layers, shape.hidden // 100, shape.is_known
-    (32, 41, False)
+    (32, 40, False)
     """
     layers = round(LAYERS_AT_8B * (b_params / 8) ** LAYER_GROWTH)
     layers = min(MOST_LAYERS, max(FEWEST_LAYERS, layers))

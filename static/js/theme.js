@@ -32,7 +32,7 @@
     const button = document.querySelector("[data-theme-switch]");
     const name = () => (button.textContent = current() === "dark" ? button.dataset.light : button.dataset.dark);
     name();
-    button.hidden = false;
+    button.classList.add("on");
     button.addEventListener("click", () => {
       choose(current() === "dark" ? "light" : "dark");
       name();

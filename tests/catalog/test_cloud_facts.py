@@ -89,7 +89,7 @@ def test_a_changed_fact_is_updated_in_place_and_one_that_left_the_file_goes(data
     report = load_catalogue(now=NOW, data=data).cloud_facts
     assert (report.changed, report.created, CloudFact.objects.count()) == (1, 0, 1)
     assert "aws billing_step_seconds" in report.removed
-    assert (CloudFact.objects.get(pk=key).value, CloudFact.objects.get(pk=key).number) == ("60", 60)
+    assert (CloudFact.objects.get(pk=key).value, CloudFact.objects.get(pk=key).number) == ("60", Decimal(60))
 
 
 @pytest.mark.django_db

@@ -58,8 +58,10 @@ def test_every_gpu_of_the_data_file_comes_in_one_page_cell_by_cell(site_data, sh
             expected = Decimal(row[column]) if row[column] else None
             printed = gpu[column]
             assert (None if printed is None else Decimal(str(printed))) == expected, (row["slug"], column)
-        for column in (WORDS | {"software_stack", "notes"}) & row.keys():
+        for column in (WORDS | {"software_stack"}) & row.keys():
             assert gpu[column] == (row[column] or None), (row["slug"], column)
+        for column in ("ecc", "mig", "rt_cores"):
+            assert gpu[column] is {"yes": True, "no": False, "": None}[row[column]], (row["slug"], column)
 
 
 def test_a_gpu_has_every_field_of_the_contract():

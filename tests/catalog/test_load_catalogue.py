@@ -99,7 +99,8 @@ def test_a_first_load_fills_both_tables():
     assert (report.gpus.created, Gpu.objects.count()) == (115, 115)
     assert report.clouds.created == Cloud.objects.count() > 30
     h100 = Gpu.objects.get(slug="h100-sxm")
-    assert (h100.label, h100.memory_gb, h100.released, h100.mig, h100.nvenc) == ("H100 SXM", 80, "2022-03", True, 0)
+    assert (h100.label, h100.memory_gb, h100.released) == ("H100 SXM", Decimal(80), "2022-03")
+    assert (h100.mig, h100.nvenc) == (True, 0)
     assert Gpu.objects.get(slug="k80").nvenc is None
     assert not h100.rt_cores
     assert Gpu.objects.get(slug="l40s").rt_cores
@@ -134,7 +135,7 @@ def test_rows_may_change_places_and_swap_labels(data):
     with_cell(data / "gpus.csv", "b300", "label", "B200")
     rewrite(data / "gpus.csv", lambda rows: list(reversed(rows)))
     load_catalogue(now=NOW, data=data)
-    assert Gpu.objects.order_by("position").first().slug == "tt-n300"
+    assert Gpu.objects.get(position=1).slug == "tt-n300"
     assert (Gpu.objects.get(slug="b300").label, Gpu.objects.get(slug="b300").position) == ("B200", 115)
 
 

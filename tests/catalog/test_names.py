@@ -262,6 +262,12 @@ def test_a_size_as_tools_report_it_does_not_contradict(name, memory):
     assert isinstance(found(name, memory=memory), str)
 
 
+@given(st.sampled_from(sorted({*SPELLED.aliases, *SPELLED.ambiguous})), st.integers(min_value=1, max_value=300))
+def test_no_answer_ever_disagrees_with_the_size_the_source_states(name, memory):
+    slug = resolve(name, hints=Hints(memory_gb=Decimal(memory))).slug
+    assert slug is None or abs(SPELLED.cards[slug].memory_gb / memory - 1) < Decimal("0.1")
+
+
 # The index and the clouds
 
 

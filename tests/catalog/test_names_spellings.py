@@ -122,8 +122,6 @@ LOOK_ALIKE_WORDS = (
     "1g.5gb", "MIG 3g.40gb", "24Q", "40C", "vGPU", "48Q", "Ada", "PRO", "SFF", "Server", "CNX", "Lite", "V2", "Plus",
     "D V2", "half", "0.5", "1/2", "slice",
 )  # fmt: skip
-
-
 TURNS_INTO = {("l40", "S"): "l40s", ("a10", "G"): "a10g", ("t4", "G"): "t4g", ("mi250", "X"): "mi250x"}
 
 

@@ -4,6 +4,7 @@ import csv
 import json
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -31,7 +32,7 @@ def rows_of_csv(query: str):
     response = Client().get(f"{OFFERS}?format=csv{query}")
     assert response.status_code == 200
     assert response["Content-Type"] == "text/csv; charset=utf-8"
-    text = b"".join(response.streaming_content).decode()
+    text = response.getvalue().decode()
     return list(csv.DictReader(text.splitlines()))
 
 
@@ -131,7 +132,7 @@ def test_filters_narrow_by_what_the_offer_and_its_gpu_are():
     h100 = make_gpu(slug="h100-sxm")
     mi300x = make_gpu(slug="mi300x", vendor="AMD", memory_gb=Decimal(192), memory_bandwidth_gb_s=Decimal(5300))
     l4 = make_gpu(slug="l4", memory_gb=Decimal(24), memory_bandwidth_gb_s=None)
-    common = {"observed_at": hours_ago(1)}
+    common: dict[str, Any] = {"observed_at": hours_ago(1)}
     make_offer(gpu=h100, price="2", cloud="aws", instance_type="a", gpu_count=8, country="US", region="us-1", **common)
     make_offer(gpu=mi300x, price="3", cloud="vast", instance_type="b", country="NL", availability="yes", **common)
     make_offer(gpu=l4, price="1", cloud="vast", instance_type="c", market="spot", gpu_count="0.5", **common)

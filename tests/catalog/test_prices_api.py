@@ -6,7 +6,6 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 from django.test import Client
 
-from catalog.api import view
 from catalog.models import BestAsk, Offer
 from tests.factories import make_best_ask, make_gpu, make_list_offer, make_offer
 
@@ -19,19 +18,6 @@ def get(query: str = ""):
     response = Client().get(PRICES + query)
     assert response.status_code == 200, response.content
     return json.loads(response.content)["results"]
-
-
-@pytest.fixture
-def standing_clock(monkeypatch):
-    """Keep the minute from turning between two requests: it is part of the validator."""
-
-    class Standing(datetime):
-        @classmethod
-        def now(cls, tz=None):
-            return at
-
-    at = datetime.now(UTC)
-    monkeypatch.setattr(view, "datetime", Standing)
 
 
 def minutes_ago(minutes: int) -> datetime:
@@ -187,24 +173,3 @@ def test_a_refused_request_is_not_304_whatever_the_caller_holds():
 def test_a_precondition_that_does_not_hold_is_a_412_document():
     response = Client().get(PRICES, headers={"if-match": '"another"'})
     assert (response.status_code, response["Content-Type"]) == (412, "application/problem+json")
-
-
-@pytest.mark.django_db(transaction=True)
-def test_a_kept_answer_is_dropped_the_moment_a_price_changes(django_assert_num_queries):
-    gpu = make_gpu()
-    ask = make_best_ask(gpu=gpu, price="2.00")
-    assert get()[0]["exchange"]["best_ask_per_gpu_hour"] == "2.00"
-    assert get()[0]["exchange"]["best_ask_per_gpu_hour"] == "2.00"
-    BestAsk.objects.filter(pk=ask.pk).update(price_usd_per_gpu_hour="1.50")
-    assert get()[0]["exchange"]["best_ask_per_gpu_hour"] == "1.50"
-
-
-@pytest.mark.django_db(transaction=True)
-def test_a_kept_answer_comes_packed_to_those_who_take_it_so():
-    make_gpu()
-    plain = Client().get(PRICES)
-    packed = Client().get(PRICES, headers={"accept-encoding": "gzip"})
-    assert packed["Content-Encoding"] == "gzip"
-    assert "Content-Encoding" not in Client().get(PRICES, headers={"accept-encoding": "gzip;q=0"})
-    assert plain["ETag"] == packed["ETag"]
-    assert "Accept-Encoding" in plain["Vary"]

@@ -43,7 +43,7 @@ def page(order, *, limit, url="/list/"):
 
 def walk(order, *, limit, forward=True, url="/list/"):
     """Return every row reached from `url`, in the order of the list."""
-    rows = []
+    rows: list[Gpu] = []
     while url:
         part = page(order, limit=limit, url=url)
         rows = [*rows, *part.rows] if forward else [*part.rows, *rows]

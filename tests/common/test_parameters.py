@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from django.http import QueryDict
@@ -30,7 +31,8 @@ def read(**values: str):
 def codes(query: str) -> dict[str, str]:
     with pytest.raises(ValidationError) as refused:
         Sample.read(QueryDict(query))
-    return {field: errors[0].code for field, errors in refused.value.detail.items()}
+    detail: Any = refused.value.detail
+    return {field: errors[0].code for field, errors in detail.items()}
 
 
 def test_values_come_back_typed():

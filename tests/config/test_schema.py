@@ -23,11 +23,13 @@ from config.wsgi import application
 from tests.factories import make_gpu, make_offer
 
 CALLS = [
+    "/api/v1/clouds/",
     "/api/v1/gpus/",
     "/api/v1/gpus/{slug}/",
     "/api/v1/gpus/resolve/",
     "/api/v1/offers/",
     "/api/v1/prices/",
+    "/api/v1/prices/{slug}/history/",
     "/api/v1/sources/",
 ]
 EXISTING = {

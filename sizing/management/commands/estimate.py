@@ -3,6 +3,7 @@
 import json
 from argparse import ArgumentTypeError
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +97,11 @@ def answer_lines(answer: dict[str, Any]) -> list[str]:
     fits = [fit for fit in answer["fits"] if fit["verdict"] != "no"]
     lines += ["", "fits (smallest first)"] if fits else ["", "fits no card of the catalogue at these counts"]
     for fit in sorted(fits, key=lambda fit: (fit["gpu_count"], fit["headroom_gib"]))[:SHOWN_FITS]:
-        price = f"{fit['price_usd_per_gpu_hour']} USD per GPU-hour" if fit["price_usd_per_gpu_hour"] else "no price yet"
+        price = (
+            f"{Decimal(fit['price_usd_per_gpu_hour']):.2f} USD per GPU-hour"
+            if fit["price_usd_per_gpu_hour"]
+            else "no price yet"
+        )
         speed = f"{fit['tokens_per_s']:,.0f} tokens/s" if fit["tokens_per_s"] else "speed not known"
         lines.append(f"  {fit['gpu_count']} x {fit['gpu']:32} {fit['verdict']:5}  {speed:20} {price}")
     return [*lines, "", "assumed:", *(f"  {line}" for line in answer["assumptions"])]
