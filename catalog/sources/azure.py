@@ -41,6 +41,7 @@ GPU_REGIONS = (
     "switzerlandnorth uaenorth uksouth ukwest westcentralus westeurope westus westus2 westus3"
 )
 REGIONS = tuple(GPU_REGIONS.split())
+FIRST_REGION = "eastus"
 SOVEREIGN = re.compile(r"us(gov|dod|sec|nat)|china")
 HOURS_BY_TERM = {"1 Year": (12, 8760), "3 Years": (36, 26280), "5 Years": (60, 43800)}
 MICRO = Decimal("0.000001")
@@ -96,9 +97,8 @@ class Azure:
     needs_network: ClassVar[bool] = True
 
     def documents(self) -> Sequence[Document]:
-        """Return one document per region that sells GPU machines, and the saved copy of pages of any regions."""
-        saved = Document(key="saved-pages", urls=(), file_name="azure.json")
-        return [*(_document(region) for region in REGIONS), saved]
+        """Return one document per region that sells GPU machines."""
+        return [_document(region) for region in REGIONS]
 
     def parse(self, body: Body, companions: dict[str, Body]) -> Iterator[OfferRow]:
         """Yield one row per size, region, market and term. Raises BodyRejected when a page has no `Items`."""
@@ -119,9 +119,9 @@ def _document(region: str) -> Document:
             f"serviceName eq 'Virtual Machines' and armRegionName eq '{region}' and startswith(armSkuName,'Standard_N')"
         ),
     }
-    return Document(
-        key=region, urls=[f"{API}?{urlencode(query)}"], file_name=f"azure_{region}.json", next_url=next_page
-    )
+    # Saved pages without a region in their file's name count as the first region's, whatever they hold.
+    file_name = "azure.json" if region == FIRST_REGION else f"azure_{region}.json"
+    return Document(key=region, urls=[f"{API}?{urlencode(query)}"], file_name=file_name, next_url=next_page)
 
 
 def next_page(content: bytes) -> str:

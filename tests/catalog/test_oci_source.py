@@ -100,7 +100,7 @@ def test_an_answer_without_gpu_products_changes_nothing(answer: object):
 
 def test_the_shared_sample_is_read_whole(shared_data: Path):
     found = rows_of_file(Oci(), shared_data / "feeds" / "oci.json")
-    assert [(row.gpu_name, row.gpu_count, row.price_per_hour) for row in found] == [
+    assert [(row.gpu_name, int(row.gpu_count), row.price_per_hour) for row in found] == [
         ("H200", 8, Decimal("79.2")),
         ("H100T", 8, Decimal("78.4")),
         ("A10", 1, Decimal("1.9")),

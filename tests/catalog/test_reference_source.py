@@ -95,12 +95,3 @@ def test_every_source_is_listed_once_and_found_by_its_name():
     assert [source_named(name).name for name in names] == names
     with pytest.raises(KeyError, match="known: reference"):
         source_named("nowhere")
-
-
-def test_every_source_names_its_documents_once():
-    for source in ALL_SOURCES:
-        keys = [document.key for document in source.documents()]
-        assert len(keys) == len(set(keys))
-        assert all(
-            document.urls or not source.needs_network or document.companion_of for document in source.documents()
-        )

@@ -136,11 +136,11 @@ def test_a_slice_and_an_unverified_host_stay_out_of_the_bests(shared_data: Path)
     assert eligible.filter(gpu__slug="h100-sxm", cloud__slug="vast").exists()
 
 
-def test_an_error_answer_keeps_what_was_there(shared_data: Path):
+@pytest.mark.parametrize("answer", [{"success": False, "error": "auth_error"}, {"offers": []}, b"<html>"])
+def test_an_error_answer_keeps_what_was_there(shared_data: Path, answer: object):
     refresh_source(source_name="vast", now=NOW, from_path=shared_data / "feeds" / "vast.json")
     before = Offer.objects.filter(gone_at=None).count()
-    for answer in ({"success": False, "error": "auth_error"}, {"offers": []}, b"<html>"):
-        assert read("vast", OtherSide(offers=answer), NOW + HALF_AN_HOUR).is_failure
+    assert read("vast", OtherSide(offers=answer), NOW + HALF_AN_HOUR).is_failure
     assert Offer.objects.filter(gone_at=None).count() == before
     assert Source.objects.get(name="vast").state == Source.State.FAILING
 

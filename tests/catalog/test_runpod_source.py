@@ -84,9 +84,9 @@ def test_one_gpu_may_be_gone_while_eight_are_left():
     assert [row.gpu_count for row in found] == [8]
 
 
-def test_no_free_size_keeps_the_price_of_one_as_sold_out():
-    for lowest in ({"stockStatus": None, "availableGpuCounts": []}, None):
-        assert [(row.gpu_count, row.availability) for row in rows(lowestPrice=lowest)] == [(1, Availability.NO)]
+@pytest.mark.parametrize("lowest", [{"stockStatus": None, "availableGpuCounts": []}, None])
+def test_no_free_size_keeps_the_price_of_one_as_sold_out(lowest: object):
+    assert [(row.gpu_count, row.availability) for row in rows(lowestPrice=lowest)] == [(1, Availability.NO)]
 
 
 def test_the_drivers_name_is_the_name():

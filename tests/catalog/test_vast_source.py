@@ -140,7 +140,7 @@ def test_the_search_asks_for_all_verified_free_machines_and_not_for_the_first_fe
 def test_the_shared_sample_is_read_whole(shared_data: Path):
     found = rows_of_file(Vast(), shared_data / "feeds" / "vast.json")
     on_demand = [row for row in found if row.market is Market.ON_DEMAND]
-    assert [(row.gpu_name, row.gpu_count, row.price_per_hour, row.verified) for row in on_demand] == [
+    assert [(row.gpu_name, int(row.gpu_count), row.price_per_hour, row.verified) for row in on_demand] == [
         ("H100 SXM", 8, Decimal("16.42"), True),
         ("H100 NVL", 1, Decimal("1.93"), True),
         ("A100 SXM4", 4, Decimal("2.91"), True),

@@ -110,10 +110,10 @@ def test_the_shared_sample_is_read_whole(shared_data: Path):
         (row.instance_type, row.market, row.region, row.price_per_hour, row.gpu_memory_gb, row.form_factor)
         for row in found
     ] == [
-        ("1H100.80S.32V", Market.ON_DEMAND, "FIN-02", Decimal("2.31"), 80, "SXM"),
-        ("1H100.80S.32V", Market.SPOT, "", Decimal("0.81"), 80, "SXM"),
-        ("8B200.240V", Market.ON_DEMAND, "FIN-03", Decimal("39.2"), 180, "SXM"),
-        ("8B200.240V", Market.SPOT, "", Decimal("13.7"), 180, "SXM"),
-        ("2RTXPRO6000.60V", Market.ON_DEMAND, "FIN-03", Decimal("3.4"), 96, ""),
+        ("1H100.80S.32V", Market.ON_DEMAND, "FIN-02", Decimal("2.31"), Decimal(80), "SXM"),
+        ("1H100.80S.32V", Market.SPOT, "", Decimal("0.81"), Decimal(80), "SXM"),
+        ("8B200.240V", Market.ON_DEMAND, "FIN-03", Decimal("39.2"), Decimal(180), "SXM"),
+        ("8B200.240V", Market.SPOT, "", Decimal("13.7"), Decimal(180), "SXM"),
+        ("2RTXPRO6000.60V", Market.ON_DEMAND, "FIN-03", Decimal("3.4"), Decimal(96), ""),
     ]
     assert all(row.gpu_count == row.gpu_count_in_name for row in found)
