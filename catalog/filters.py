@@ -13,8 +13,9 @@ from catalog.freshness import FRESH_FOR, LIVE_FOR, SHOWN_FOR, Freshness, oldest_
 from catalog.models import Cloud, CloudFact, Gpu, Offer, PriceSnapshot, Source
 from common.pagination import Order
 from common.parameters import KnownValues, Number, OneOrMore, PageParameters, QueryParameters, WholeNumber
+from fx.queries import WALLET_CURRENCIES
 
-CURRENCIES = ("USD",)
+CURRENCIES = WALLET_CURRENCIES
 SHOWN_BY_DEFAULT = tuple(tier for tier in Freshness if tier is not Freshness.STALE)
 _GB: dict[str, Any] = {"required": False, "min_value": 0, "max_value": 1_000_000}
 _COUNT: dict[str, Any] = {"required": False, "min_value": 1, "max_value": 1_000_000}

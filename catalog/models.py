@@ -137,8 +137,8 @@ class OfferQuerySet(models.QuerySet["Offer"]):
         return self.filter(gone_at__isnull=True, held_back="", hidden_by_direct=False)
 
     def eligible(self) -> Self:
-        """Offers that may enter bests and statistics: whole GPUs on hosts the source does not mark unverified."""
-        return self.on_sale().filter(is_whole=True, verified=True)
+        """Offers that may enter bests and statistics: whole GPUs, not sold out, on hosts not marked unverified."""
+        return self.on_sale().filter(is_whole=True, verified=True).exclude(availability="no")
 
     def dated(self, now: datetime) -> Self:
         """Tier `list`: a list price, or one the source itself dates more than 14 days back."""

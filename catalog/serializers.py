@@ -16,6 +16,7 @@ from catalog.freshness import Freshness
 from catalog.models import Cloud, CloudFact, Gpu, Offer, Source
 from catalog.queries import NO_PRICES, GpuPrices
 from common.problems import ProblemSerializer
+from fx.queries import UsdRate
 from sizing.engine.simple_rule import full_training_b_params
 
 _MICRO = Decimal("0.000001")
@@ -110,9 +111,28 @@ class GpuPricesSerializer(serializers.Serializer[Any]):
     fx = RateSerializer(allow_null=True)
 
 
-def price_row(slug: str, prices: Mapping[str, GpuPrices]) -> dict[str, Any]:
-    """Return the prices of one GPU in USD as GpuPricesSerializer takes them."""
-    return {"gpu": slug, **asdict(prices.get(slug, NO_PRICES)), "currency": "USD", "fx": None}
+_MONEY = {"price_usd_per_gpu_hour", "best_ask_per_gpu_hour", "min", "p25", "median", "p75"}
+
+
+def price_row(slug: str, prices: Mapping[str, GpuPrices], *, rate: UsdRate | None = None) -> dict[str, Any]:
+    """Return the prices of one GPU as GpuPricesSerializer takes them: in USD, or in the rate's currency."""
+    row = asdict(prices.get(slug, NO_PRICES))
+    if rate is None:
+        return {"gpu": slug, **row, "currency": "USD", "fx": None}
+    fx = {"rate": f"{rate.units_per_usd:f}", "date": rate.day, "source": rate.origin}
+    return {"gpu": slug, **_converted(row, rate), "currency": rate.currency, "fx": fx}
+
+
+def _converted(values: dict[str, Any], rate: UsdRate) -> dict[str, Any]:
+    """Return nested values with every price in the rate's currency."""
+    return {
+        name: _converted(value, rate)
+        if isinstance(value, dict)
+        else rate.from_usd(value)
+        if name in _MONEY and value is not None
+        else value
+        for name, value in values.items()
+    }
 
 
 class GpuSourceSerializer(serializers.Serializer[Any]):

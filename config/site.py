@@ -10,6 +10,8 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from catalog.freshness import DATED_FOR, FRESH_FOR, LIVE_FOR, SHOWN_FOR
+from common.shown_currency import current
+from fx.queries import WALLET_CURRENCIES
 from sizing.engine.simple_rule import BYTES_PER_PARAMETER, USABLE_SHARE
 
 HOUR = timedelta(hours=1)
@@ -46,6 +48,9 @@ def site(request: HttpRequest) -> dict[str, object]:
     return {
         "is_demo": settings.IS_DEMO,
         "rules": RULES,
+        "shown_currency": current(),
+        "currency": current().code,
+        "currencies": WALLET_CURRENCIES,
         "canonical_url": request.build_absolute_uri(request.path),
         "navigation": [nav_link(label, reverse(name), path=request.path) for label, name in NAVIGATION],
     }

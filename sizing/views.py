@@ -8,6 +8,7 @@ from django.shortcuts import render
 from catalog.models import Gpu
 from catalog.queries import price_table
 from catalog.views.history import headline_trends
+from fx.chosen import in_chosen_currency
 from sizing.llm_training import (
     ADDED_SLUGS,
     MEASURED_SOURCE,
@@ -23,6 +24,7 @@ from sizing.llm_training import (
 )
 
 
+@in_chosen_currency
 def show_llm_training(request: HttpRequest) -> HttpResponse:
     """Show which GPUs train a language model, what fits on one and eight, and what they cost."""
     now = datetime.now(UTC)

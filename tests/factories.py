@@ -123,7 +123,7 @@ def make_unmapped(*, gpu_name: str = "A100", source: Source | None = None, **val
 
 
 def make_snapshot(
-    *, gpu: Gpu, at: datetime, price: str | Decimal = "2.88", market: str = "on_demand", **values
+    *, gpu: Gpu, at: datetime, price: str | Decimal | int = "2.88", market: str = "on_demand", **values
 ) -> PriceSnapshot:
     """Return a recorded hour; unless told otherwise one cloud was counted, at `price` USD per GPU-hour."""
     spread = dict.fromkeys(("min", "p25", "median", "p75"), Decimal(price))

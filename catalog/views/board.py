@@ -12,6 +12,7 @@ from catalog.history_queries import Trend
 from catalog.models import Gpu
 from catalog.queries import GpuPrices, price_table
 from catalog.views.history import headline_trends
+from fx.chosen import in_chosen_currency
 from sizing.engine.simple_rule import full_training_b_params
 
 BOARD_SLUGS = ("b300", "b200", "mi325x", "h200-sxm", "mi300x", "h100-nvl", "h100-sxm", "a100-sxm-80gb")
@@ -34,6 +35,7 @@ class BoardRow:
         return self.gpu.memory_gb / headline.price_usd_per_gpu_hour if headline else None
 
 
+@in_chosen_currency
 def show_board(request: HttpRequest) -> HttpResponse:
     """Show the board, in its own order or as `?sort=price` or `?sort=memory` asks."""
     now = datetime.now(UTC)

@@ -12,6 +12,7 @@ from django.shortcuts import get_object_or_404, render
 from catalog.models import Gpu
 from catalog.queries import GpuPrices, offers_of_gpu, price_table
 from catalog.views.history import headline_trends
+from fx.chosen import in_chosen_currency
 from sizing.engine.simple_rule import full_training_b_params
 
 GPU_COUNTS = (1, 2, 4, 8)
@@ -63,6 +64,7 @@ class MemoryBlock:
         return self.y + BLOCK_HEIGHT - self.fill
 
 
+@in_chosen_currency
 def show_gpu(request: HttpRequest, slug: str) -> HttpResponse:
     """Show one GPU; an unknown slug is a 404."""
     now = datetime.now(UTC)

@@ -17,6 +17,8 @@ from catalog.history_queries import Trend
 from catalog.models import Gpu
 from catalog.queries import GpuPrices, price_table
 from catalog.views.history import headline_trends
+from common.shown_currency import current
+from fx.chosen import in_chosen_currency
 from sizing.engine.simple_rule import full_training_b_params
 
 SMALLEST_FIRST = ("price", "tdp_w")
@@ -61,6 +63,7 @@ class AppliedFilter:
     href: str
 
 
+@in_chosen_currency
 def list_gpus(request: HttpRequest) -> HttpResponse:
     """Show the GPUs that match; a field that cannot be read is named and left out, the others hold."""
     now = datetime.now(UTC)
@@ -152,6 +155,7 @@ def applied_filters(form: GpuFilterForm) -> list[AppliedFilter]:
 
 
 def _address(wanted: Mapping[str, Any], **changes: str) -> str:
-    """Return the query of this list with `changes`; fields in the form's order, blank ones left out."""
-    values = {**wanted, **changes}
+    """Return the query of this list with `changes`; fields in the form's order, blank ones left out, currency kept."""
+    currency = {"currency": current().code} if current().is_converted else {}
+    values = {**wanted, **changes, **currency}
     return "?" + urlencode([(name, "1" if value is True else value) for name, value in values.items() if value])

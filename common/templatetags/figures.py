@@ -14,6 +14,7 @@ from django.utils.translation import get_language, override
 from django.utils.translation import gettext as _
 
 from common import formats
+from common.shown_currency import current
 
 register = template.Library()
 
@@ -22,13 +23,32 @@ FRESHNESS_SHAPES = {"fresh": "", "warned": " half"}
 
 @register.filter
 def price(value: Decimal | None) -> str:
-    """Format a price with 2 to 4 decimals: 2.88."""
-    return not_published() if value is None else formats.price(value, language=_language())
+    """Format a USD price in the page's currency with 2 to 4 decimals: 2.88."""
+    return not_published() if value is None else formats.price(current().of(value), language=_language())
+
+
+@register.filter
+def price_usd(value: Decimal) -> str:
+    """Format a price that stays in USD whatever the page's currency."""
+    return formats.price(value, language=_language())
+
+
+@register.filter
+def per_currency(value_per_usd: Decimal) -> Decimal:
+    """Turn a figure per USD into one per unit of the page's currency."""
+    return value_per_usd / current().units_per_usd
+
+
+@register.filter
+def rate(value: Decimal) -> str:
+    """Format an exchange rate with 4 decimals: 0.8714."""
+    return formats.figure(value, language=_language(), decimals=4)
 
 
 @register.filter
 def price_in_column(value: Decimal) -> SafeString:
-    """Format a price for a column: the third and fourth decimal, if any, hang small behind, so that all line up."""
+    """Format a USD price in the page's currency for a column: the third and fourth decimal, if any, hang small behind, so that all line up."""
+    value = current().of(value)
     text = formats.price(value, language=_language())
     shown = len(formats.amount(value, language=_language()))
     tail = format_html('<span class="tail">{}</span>', text[shown:]) if text[shown:] else ""
@@ -37,8 +57,8 @@ def price_in_column(value: Decimal) -> SafeString:
 
 @register.filter
 def amount(value: Decimal) -> str:
-    """Format a sum of money with exactly 2 decimals: 552.96."""
-    return formats.amount(value, language=_language())
+    """Format a sum of USD in the page's currency with exactly 2 decimals: 552.96."""
+    return formats.amount(current().of(value), language=_language())
 
 
 @register.filter

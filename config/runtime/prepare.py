@@ -36,6 +36,7 @@ def main() -> int:
 
 def _load_catalogue() -> None:
     call_command("load_catalogue", verbosity=0)
+    call_command("load_sample_rates", verbosity=0)
 
 
 def _seed_operator() -> None:

@@ -101,7 +101,7 @@ def test_gpus_can_be_picked():
 @pytest.mark.parametrize(
     ("query", "field", "message"),
     [
-        ("?currency=EUR", "currency", "Prices are available in: USD."),
+        ("?currency=CHF", "currency", "Prices are available in: USD, EUR, GBP."),
         ("?gpu=h900", "gpu", "Not known here: h900."),
         ("?gpus=l4", "gpus", "There is no parameter of this name."),
     ],

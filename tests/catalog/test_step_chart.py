@@ -3,6 +3,7 @@
 import re
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from itertools import chain, pairwise
 
 import pytest
 from hypothesis import given
@@ -102,7 +103,7 @@ def test_everything_stays_within_the_view_box(points):
                 assert 0 <= x <= CHART_WIDTH
                 assert 0 <= y <= CHART_HEIGHT
     spark = month_of(points)
-    for x, y in [*sum(corners(spark.path), []), (Decimal(spark.dot_x), Decimal(spark.dot_y))]:
+    for x, y in [*chain(*corners(spark.path)), (Decimal(spark.dot_x), Decimal(spark.dot_y))]:
         assert 0 <= x <= SPARK_WIDTH
         assert SPARK_TOP <= y <= SPARK_BOTTOM
 
@@ -121,7 +122,7 @@ def test_round_prices_hold_the_whole_range_and_are_few(one, other):
     assert highest <= found[-1]
     assert found[0] >= 0
     assert 3 <= len(found) <= 7
-    assert len({later - earlier for earlier, later in zip(found, found[1:], strict=False)}) == 1
+    assert len({later - earlier for earlier, later in pairwise(found)}) == 1
 
 
 def test_a_price_holds_until_the_next_and_jumps_there():
@@ -180,7 +181,7 @@ def test_labels_of_two_close_lines_do_not_overlap():
 
 @pytest.mark.parametrize(("days", "is_clock"), [(1, True), (2, False), (7, False), (365, False)])
 def test_time_ticks_are_few_and_at_whole_days_or_hours(days, is_clock):
-    starts_at = START + timedelta(minutes=0, hours=5)
+    starts_at = START + 5 * HOUR
     chart = step_chart([point(5, "2"), point(6, "2")], starts_at=starts_at, ends_at=starts_at + days * DAY)
     assert 2 <= len(chart.time_ticks) <= 6
     for tick in chart.time_ticks:
