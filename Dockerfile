@@ -8,8 +8,9 @@ COPY requirements.lock ./
 RUN pip install --no-cache-dir --require-hashes -r requirements.lock
 
 COPY . .
-# Collected and compressed here, once; the key is for this step only and signs nothing.
-RUN SECRET_KEY=build-only DATABASE_URL=postgres://build/build REDIS_URL=redis://build python manage.py collectstatic --no-input \
+# Compiled, collected and compressed here, once; the key is for this step only and signs nothing.
+RUN python -m config.translations \
+    && SECRET_KEY=build-only DATABASE_URL=postgres://build/build REDIS_URL=redis://build python manage.py collectstatic --no-input \
     && useradd --system --no-create-home bourse
 USER bourse
 

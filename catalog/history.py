@@ -13,7 +13,9 @@ from django.db import connection
 from catalog.freshness import LIVE_FOR
 from catalog.history_queries import HOURLY_FOR, day_of, hour_of
 from catalog.models import Gpu, PriceSnapshot
+from catalog.models import Source as SourceRow
 from catalog.queries import GpuPrices, price_table
+from catalog.sources import ALL_SOURCES
 
 _TRACKED_ELSEWHERE = (PriceSnapshot.Market.ON_DEMAND, PriceSnapshot.Market.SPOT, PriceSnapshot.Market.RESERVED)
 
@@ -72,6 +74,15 @@ def _live_series(prices: GpuPrices, *, now: datetime) -> Iterator[_Recorded]:
     if ask and now - ask.observed_at < LIVE_FOR:
         price = ask.best_ask_per_gpu_hour
         yield _Recorded(market=PriceSnapshot.Market.EXCHANGE, min=price, p25=price, median=price, p75=price, offers=1)
+
+
+def is_every_source_read(*, now: datetime) -> bool:
+    """Tell whether each source was tried while its prices would still be live.
+
+    On a first start, and after a long stop, the quickest source alone would otherwise speak for the whole hour.
+    """
+    lately = SourceRow.objects.filter(last_attempt_at__gt=now - LIVE_FOR).values_list("name", flat=True)
+    return {source.name for source in ALL_SOURCES} <= set(lately)
 
 
 def thin_snapshots(*, now: datetime) -> int:

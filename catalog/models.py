@@ -374,3 +374,19 @@ class PriceSnapshot(models.Model):
 
     def __str__(self) -> str:
         return f"{self.gpu_id} {self.market} {self.at:%Y-%m-%d %H:%M}"
+
+
+class SourceDay(models.Model):
+    """How a source did on one UTC day: refreshes that read everything, a part, or nothing."""
+
+    source = models.ForeignKey(Source, on_delete=models.CASCADE, related_name="days")
+    day = models.DateField()
+    whole = models.PositiveIntegerField(default=0)
+    partly = models.PositiveIntegerField(default=0)
+    failed = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["source", "day"], name="source_day_once")]
+
+    def __str__(self) -> str:
+        return f"{self.source_id} {self.day}"

@@ -6,6 +6,7 @@ from typing import Any
 
 from celery import shared_task
 
+from catalog.history import is_every_source_read
 from catalog.history import take_snapshots as take_snapshots_at
 from catalog.history import thin_snapshots as thin_snapshots_at
 from catalog.refresh import refresh_due_sources as refresh_sources_due_at
@@ -14,13 +15,17 @@ log = logging.getLogger(__name__)
 
 
 @shared_task(name="catalog.refresh_due_sources")
-def refresh_due_sources(**_room: Any) -> None:
-    """Refresh the price sources whose time has come, a line in the log for each; record what is live then."""
-    reports = refresh_sources_due_at(now=datetime.now(UTC))
+def refresh_due_sources(only: str | None = None, **_room: Any) -> None:
+    """Refresh the price sources whose time has come, a line in the log for each; record what is live then.
+
+    Beat asks for each source by name, so that a slow one keeps no other waiting and has the task's time for itself.
+    """
+    reports = refresh_sources_due_at(now=datetime.now(UTC), only=only)
     for report in reports:
         log.log(logging.WARNING if report.failed else logging.INFO, "Refreshed %s", report.line)
-    if any(report.documents and not report.is_failure for report in reports):
-        take_snapshots_at(now=datetime.now(UTC))
+    now = datetime.now(UTC)
+    if any(report.documents and not report.is_failure for report in reports) and is_every_source_read(now=now):
+        take_snapshots_at(now=now)
 
 
 @shared_task(name="catalog.take_snapshots")

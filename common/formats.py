@@ -14,7 +14,7 @@ from functools import cache, lru_cache
 
 from babel.core import Locale
 from babel.dates import format_date, format_time, format_timedelta
-from babel.numbers import format_decimal
+from babel.numbers import format_currency, format_decimal
 from babel.units import format_unit
 
 # English pages write day before month ("30 November 2026"), so they take the British rules.
@@ -27,6 +27,19 @@ _UNITS = (("duration-hour", 3600), ("duration-minute", 60), ("duration-second", 
 def price(value: Decimal, *, language: str) -> str:
     """Format a price with at least 2 and at most 4 decimals, without its currency."""
     return _number(value, "#,##0.00##", language)
+
+
+def money(value: Decimal, currency: str, *, language: str) -> str:
+    """Format a price with its currency, for a sentence: "8.99 USD", Dutch "US$ 8,99", Polish "8,99 USD".
+
+    English is the house's, with the ISO code behind; other languages follow CLDR. The space does not break.
+    """
+    return _money(value, currency, "0.00##", language)
+
+
+def total(value: Decimal, currency: str, *, language: str) -> str:
+    """Format a sum of money with its currency and exactly 2 decimals, like `money`."""
+    return _money(value, currency, "0.00", language)
 
 
 def amount(value: Decimal, *, language: str) -> str:
@@ -109,6 +122,15 @@ def country(code: str, *, language: str) -> str:
 @lru_cache(maxsize=8192)
 def _number(value: Decimal | int, pattern: str, language: str) -> str:
     return format_decimal(value, format=pattern, locale=_locale(language))
+
+
+@lru_cache(maxsize=2048)
+def _money(value: Decimal, currency: str, decimals: str, language: str) -> str:
+    locale = _locale(language)
+    pattern = "#,##0.00\N{NO-BREAK SPACE}¤¤" if language == "en" else locale.currency_formats["standard"].pattern
+    return format_currency(
+        value, currency, pattern.replace("0.00", decimals), locale=locale, currency_digits=False, group_separator=True
+    )
 
 
 @cache

@@ -1,5 +1,6 @@
 """The same page in every language of the site, for the language switch and for `hreflang`."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from django.conf import settings
@@ -10,7 +11,11 @@ from django.utils.translation import get_language, override
 
 @dataclass(frozen=True, kw_only=True)
 class Edition:
-    """A page in one language: `name` is the language's own, `href` keeps the query, `url` is whole and has none."""
+    """A page in one language.
+
+    `name` is the language's own and `href` keeps the reader's query. `url` is whole, without query, and blank where
+    this is not the same page but the board, because the page exists in one language only (or not at all).
+    """
 
     code: str
     name: str
@@ -20,34 +25,28 @@ class Edition:
 
 
 def editions(request: HttpRequest) -> list[Edition]:
-    """Return this page in every language; empty for a page that exists in one language only."""
+    """Return this page in every language, English first."""
     match = request.resolver_match
-    if match is None:
-        return []
-    paths = {code: _path(code, match.view_name, match.args, match.kwargs) for code, _ in settings.LANGUAGES}
-    if len(set(paths.values())) < len(paths):
-        return []
-    query = f"?{request.META['QUERY_STRING']}" if request.META.get("QUERY_STRING") else ""
+    paths = _paths(match.view_name, match.args, match.kwargs) if match else {}
+    is_translated = len(set(paths.values())) == len(settings.LANGUAGES)
+    if not is_translated:
+        paths = _paths("catalog:board", (), {})
+    query = f"?{request.META['QUERY_STRING']}" if is_translated and request.META.get("QUERY_STRING") else ""
     return [
         Edition(
             code=code,
             name=name,
             href=paths[code] + query,
-            url=request.build_absolute_uri(paths[code]),
-            is_current=code == get_language(),
+            url=request.build_absolute_uri(paths[code]) if is_translated else "",
+            is_current=is_translated and code == get_language(),
         )
         for code, name in settings.LANGUAGES
     ]
 
 
-def home_editions() -> list[Edition]:
-    """Return the board in every language: where the switch of a page without editions leads."""
-    paths = {code: _path(code, "catalog:board", (), {}) for code, _ in settings.LANGUAGES}
-    return [
-        Edition(code=code, name=name, href=paths[code], url="", is_current=False) for code, name in settings.LANGUAGES
-    ]
-
-
-def _path(language: str, view_name: str, args: tuple[object, ...], kwargs: dict[str, object]) -> str:
-    with override(language):
-        return reverse(view_name, args=args, kwargs=kwargs)
+def _paths(view_name: str, args: Sequence[object], kwargs: Mapping[str, object]) -> dict[str, str]:
+    paths = {}
+    for code, _ in settings.LANGUAGES:
+        with override(code):
+            paths[code] = reverse(view_name, args=args, kwargs=dict(kwargs))
+    return paths

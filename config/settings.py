@@ -12,6 +12,7 @@ import django_stubs_ext
 import environ
 from celery.schedules import crontab
 
+from catalog.sources import ALL_SOURCES
 from config.runtime import addresses
 
 django_stubs_ext.monkeypatch()  # lets `ModelAdmin[User]` be written where Django itself has no generics
@@ -36,6 +37,7 @@ INSTALLED_APPS = [
     "django.contrib.contenttypes",
     "django.contrib.messages",
     "django.contrib.sessions",
+    "django.contrib.sitemaps",
     "django.contrib.staticfiles",
     "rest_framework",
     "drf_spectacular",
@@ -112,6 +114,15 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TIMEZONE = "UTC"
 # One schedule, reviewed in git. Each task asks the database what is due, so a missed or doubled tick is harmless.
 CELERY_BEAT_SCHEDULE = {
+    **{
+        f"refresh-{source.name}": {
+            "task": "catalog.refresh_due_sources",
+            "kwargs": {"only": source.name},
+            "schedule": timedelta(minutes=1),
+            "options": {"expires": 60},
+        }
+        for source in ALL_SOURCES
+    },
     "note-the-beat": {"task": "config.note_beat", "schedule": timedelta(seconds=5), "options": {"expires": 30}},
     "release-expired-holds": {
         "task": "billing.release_expired_holds",
@@ -129,11 +140,6 @@ CELERY_BEAT_SCHEDULE = {
         "options": {"expires": 3600},
     },
     "refresh-due-rates": {"task": "fx.refresh_due_rates", "schedule": timedelta(hours=1), "options": {"expires": 600}},
-    "refresh-due-sources": {
-        "task": "catalog.refresh_due_sources",
-        "schedule": timedelta(minutes=1),
-        "options": {"expires": 60},
-    },
     "take-snapshots": {
         "task": "catalog.take_snapshots",
         "schedule": timedelta(minutes=10),
@@ -160,7 +166,7 @@ AUTH_PASSWORD_VALIDATORS = [
 
 # --- Language, time ----------------------------------------------------------------------------------------
 LANGUAGE_CODE = "en"
-LANGUAGES = [("en", "English")]
+LANGUAGES = [("en", "English"), ("nl", "Nederlands"), ("pl", "Polski")]  # each in its own words
 LOCALE_PATHS = [BASE_DIR / "locale"]
 TIME_ZONE = "UTC"
 USE_TZ = True

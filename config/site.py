@@ -3,14 +3,18 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
+from babel.core import get_global
 from django.conf import settings
 from django.http import HttpRequest
+from django.templatetags.static import static
 from django.urls import reverse
 from django.utils.functional import Promise
+from django.utils.translation import get_language
 from django.utils.translation import gettext_lazy as _
 
 from catalog.freshness import DATED_FOR, FRESH_FOR, LIVE_FOR, SHOWN_FOR
 from common.shown_currency import current
+from config.languages import editions
 from fx.queries import WALLET_CURRENCIES
 from sizing.engine.simple_rule import BYTES_PER_PARAMETER, USABLE_SHARE
 
@@ -43,6 +47,14 @@ class NavLink:
     current: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class LinkPreview:
+    """The picture of the site, and the page's language with its country: "pl_PL"."""
+
+    image_url: str
+    locale: str
+
+
 def site(request: HttpRequest) -> dict[str, object]:
     """Return the template variables of every page."""
     return {
@@ -52,8 +64,19 @@ def site(request: HttpRequest) -> dict[str, object]:
         "currency": current().code,
         "currencies": WALLET_CURRENCIES,
         "canonical_url": request.build_absolute_uri(request.path),
+        "link_preview": link_preview(request),
+        "editions": editions(request),
         "navigation": [nav_link(label, reverse(name), path=request.path) for label, name in NAVIGATION],
     }
+
+
+def link_preview(request: HttpRequest) -> LinkPreview:
+    """Return what a link to a page of the language at hand looks like elsewhere."""
+    language, *_, country = get_global("likely_subtags")[get_language() or "en"].split("_")
+    return LinkPreview(
+        image_url=request.build_absolute_uri(static("img/og.png")),
+        locale=f"{language}_{country}",
+    )
 
 
 def nav_link(label: str | Promise, href: str, *, path: str) -> NavLink:

@@ -4,10 +4,12 @@ from datetime import UTC, datetime
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils.translation import gettext as _
 
 from catalog.models import Gpu
 from catalog.queries import price_table
 from catalog.views.history import headline_trends
+from catalog.views.machine_use import describe_list
 from fx.chosen import in_chosen_currency
 from sizing.llm_training import (
     ADDED_SLUGS,
@@ -34,8 +36,10 @@ def show_llm_training(request: HttpRequest) -> HttpResponse:
     trends = headline_trends(now=now, prices=prices)
     reference = training_rows(REFERENCE_SLUGS, gpus=gpus, prices=prices, trends=trends)
     added = training_rows(ADDED_SLUGS, gpus=gpus, prices=prices, trends=trends)
+    listed = [row.gpu for row in [*reference, *added]]
     context = {
         "now": now,
+        "json_ld": describe_list(request, listed, name=_("GPUs for LLM training")),
         "reference": reference,
         "added": added,
         "largest": largest_figures([*reference, *added]),

@@ -37,6 +37,7 @@ from catalog.refresh.offers import RunFacts, Stored, store_offers
 from catalog.refresh.replaced_rows import hide_replaced_rows
 from catalog.refresh.reports import DocumentReport, RefreshReport, reasons
 from catalog.refresh.review_queue import note_names
+from catalog.source_days import count_refresh
 from catalog.sources import ALL_SOURCES, source_named
 from catalog.sources.base import Body, BodyRejected, OfferRow, Source
 from catalog.sources.fetching import NotModified
@@ -50,13 +51,14 @@ KEPT_BODIES = 5
 SUDDEN_LOSS = timedelta(hours=24)
 
 
-def refresh_due_sources(*, now: datetime) -> list[RefreshReport]:
-    """Refresh every source whose time has come. Each is claimed by one conditional update: two beats refresh once.
+def refresh_due_sources(*, now: datetime, only: str | None = None) -> list[RefreshReport]:
+    """Refresh every source whose time has come, or the one named if its time has.
 
-    A source of which nothing could be read waits longer each time; the first success ends that.
+    Each is claimed by one conditional update: two beats refresh once. Raises KeyError for an unknown name. A failing
+    one waits longer each time, up to 6 hours.
     """
     reports = []
-    for adapter in ALL_SOURCES:
+    for adapter in ALL_SOURCES if only is None else [source_named(only)]:
         row = _source_row(adapter)
         is_due = Q(due_at__isnull=True) | Q(due_at__lte=now)
         next_at = now + timedelta(minutes=row.interval_minutes)
@@ -314,6 +316,9 @@ def _say_how_it_stands(run: _Run, reports: Sequence[DocumentReport], *, is_repla
     source.save(
         update_fields=["adapter_version", "last_attempt_at", "last_error", "state", "last_success_at", "replayed"]
     )
+    failed = sum(bool(report.error) for report in reports)
+    outcome = "whole" if not failed else "failed" if failed == len(reports) else "partly"
+    count_refresh(source=source, state=outcome, now=run.now)
 
 
 def _source_row(adapter: Source) -> SourceRow:

@@ -12,6 +12,7 @@ from catalog.history_queries import Trend
 from catalog.models import Gpu
 from catalog.queries import GpuPrices, price_table
 from catalog.views.history import headline_trends
+from catalog.views.machine_use import describe_site
 from fx.chosen import in_chosen_currency
 from sizing.engine.simple_rule import full_training_b_params
 
@@ -44,6 +45,7 @@ def show_board(request: HttpRequest) -> HttpResponse:
     marked = most_memory_for_the_money(rows)
     context = {
         "now": now,
+        "json_ld": describe_site(request),
         "rows": sorted_rows(rows, sort=sort),
         "sort": sort,
         "marked": marked,

@@ -12,6 +12,7 @@ from django.shortcuts import get_object_or_404, render
 from catalog.models import Gpu
 from catalog.queries import GpuPrices, offers_of_gpu, price_table
 from catalog.views.history import headline_trends
+from catalog.views.machine_use import describe_gpu
 from fx.chosen import in_chosen_currency
 from sizing.engine.simple_rule import full_training_b_params
 
@@ -73,13 +74,15 @@ def show_gpu(request: HttpRequest, slug: str) -> HttpResponse:
     variants = [other for other in everything if family(other.slug) == family(slug) and other != gpu]
     others = nearest(gpu, [other for other in everything if other not in variants])
     prices = price_table(now=now, gpu_slugs=[slug, *(other.slug for other in [*variants, *others])])
+    offers = offers_of_gpu(gpu=gpu, now=now)
     context = {
         "now": now,
         "gpu": gpu,
         "prices": prices[slug],
         "trend": headline_trends(now=now, prices={slug: prices[slug]}).get(slug),
         "fits": training_fits(gpu.memory_gb),
-        "offers": offers_of_gpu(gpu=gpu, now=now),
+        "offers": offers,
+        "json_ld": describe_gpu(request, gpu, prices=prices[slug], offers=offers),
         "variants": [relative(gpu, other, prices[other.slug]) for other in variants],
         "others": [relative(gpu, other, prices[other.slug]) for other in others],
         "blocks": memory_blocks(gpu.memory_gb),

@@ -14,6 +14,7 @@ from catalog.history_queries import HOURLY_FOR, SeriesKey, Tracking, Trend, Wind
 from catalog.models import Gpu, PriceSnapshot
 from catalog.queries import GpuPrices, price_table
 from catalog.step_chart import HOUR, StepChart, step_chart
+from catalog.views.machine_use import describe_history
 
 WINDOWS_DAYS = (7, 30, 90, 365)
 DEFAULT_DAYS = 30
@@ -53,11 +54,13 @@ def show_price_history(request: HttpRequest, slug: str) -> HttpResponse:
     )
     shown = window(gpu=gpu, market=market, days=days, now=now)
     markets = _market_rows(gpu, market=market, days=days, now=now)
+    on_page = next(row for row in markets if row.is_shown)
+    api_query = urlencode({"days": days, "market": market.value})
     context = {
         "now": now,
         "gpu": gpu,
         "days": days,
-        "shown": next(row for row in markets if row.is_shown),
+        "shown": on_page,
         "window": shown,
         "chart": chart_of(shown, days=days, now=now),
         "markets": markets,
@@ -67,7 +70,8 @@ def show_price_history(request: HttpRequest, slug: str) -> HttpResponse:
         ],
         "hourly_days": HOURLY_FOR.days,
         "unknown": _unknown(request, days=days, market=market),
-        "api_query": urlencode({"days": days, "market": market.value}),
+        "api_query": api_query,
+        "json_ld": describe_history(request, gpu, tracking=on_page.tracking, api_query=api_query),
     }
     return render(request, "catalog/price_history.html", context)
 

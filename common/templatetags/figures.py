@@ -62,6 +62,18 @@ def amount(value: Decimal) -> str:
 
 
 @register.filter
+def money(value: Decimal) -> str:
+    """Format a USD price in the page's currency, with it, for a sentence: 2.88 USD, Dutch US$ 2,88."""
+    return formats.money(current().of(value), current().code, language=_language())
+
+
+@register.filter
+def total(value: Decimal) -> str:
+    """Format a sum of USD in the page's currency, with it and exactly 2 decimals: 552.96 USD, Dutch US$ 552,96."""
+    return formats.total(current().of(value), current().code, language=_language())
+
+
+@register.filter
 def figure(value: Decimal | int | None, unit: str = "") -> str:
     """Format a specification figure with the decimals it has, and its unit where there is a figure: 8000 GB/s."""
     if value is None:

@@ -14,6 +14,7 @@ from django.core.management import call_command
 
 from config.runtime import addresses
 from config.runtime.lines import step
+from config.translations import compile_translations
 
 OPERATOR_EMAIL = "operator@demo.example"
 
@@ -22,6 +23,8 @@ def main() -> int:
     """Prepare everything; return the exit code."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     logging.disable(logging.INFO)
+    with step("Compiling translations"):
+        compile_translations()
     with step("Loading the application"):
         django.setup()
     with step("Bringing the database up to date"):

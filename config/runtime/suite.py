@@ -7,6 +7,7 @@ import sys
 
 from config.runtime import addresses, postgres, root, servers, valkey
 from config.runtime.lines import say
+from config.translations import compile_translations
 
 _RUNS_AT_ONCE = 9
 
@@ -14,6 +15,7 @@ _RUNS_AT_ONCE = 9
 def main(arguments: list[str]) -> int:
     """Run pytest with the given arguments; return its exit code."""
     folder = addresses.home()
+    compile_translations()
     os.environ.update({"BOURSE_ENV": "test", "DJANGO_SETTINGS_MODULE": "config.settings"})
     for number in range(1, _RUNS_AT_ONCE + 1):
         os.environ["BOURSE_HOME"] = str(folder / ("test" if number == 1 else f"test-{number}"))

@@ -8,7 +8,7 @@ from catalog.models import Gpu, PriceSnapshot
 from tests.factories import make_live_offer, make_best_ask
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
-@pytest.mark.parametrize("path", ["/prices/h100-sxm/", "/prices/h100-sxm/?days=90", "/prices/h100-sxm/?days=7&market=spot", "/prices/l4/", "/", "/gpus/", "/gpus/h100-sxm/", "/use-cases/llm-training/"])
+@pytest.mark.parametrize("path", ["/use-cases/llm-training/", "/prices/h100-sxm/"])
 def test_shot(open_page, path):
     random.seed(3)
     hour = hour_of(datetime.now(UTC))
@@ -31,7 +31,7 @@ def test_shot(open_page, path):
     rows.append(PriceSnapshot(gpu=g, market="on_demand", at=hour, min=Decimal("0.7"), p25=Decimal("0.7"), median=Decimal("0.7"), p75=Decimal("0.7"), offers=1))
     PriceSnapshot.objects.bulk_create(rows)
     for theme in ("light", "dark"):
-        for width in (360, 1440):
+        for width in (360, 1100, 1280, 1440):
             visit = open_page(path, width=width, theme=theme)
             page = visit.page
             if width == 1440 and theme == "light":

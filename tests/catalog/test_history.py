@@ -10,10 +10,11 @@ from django.db.models import ProtectedError
 from catalog import history, tasks
 from catalog.history import take_snapshots, thin_snapshots
 from catalog.history_queries import tracking, trends, window
-from catalog.models import Gpu, Offer, PriceSnapshot
+from catalog.models import Gpu, Offer, PriceSnapshot, Source
 from catalog.queries import price_table
 from catalog.refresh import DocumentReport, RefreshReport
-from tests.factories import NOW, make_best_ask, make_gpu, make_list_offer, make_offer, make_snapshot
+from catalog.sources import ALL_SOURCES
+from tests.factories import NOW, make_best_ask, make_gpu, make_list_offer, make_offer, make_snapshot, make_source
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 THIS_HOUR = datetime(2026, 11, 30, 14, tzinfo=UTC)
@@ -25,6 +26,12 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def gpu() -> Gpu:
     return make_gpu()
+
+
+@pytest.fixture
+def every_source_tried() -> None:
+    for source in ALL_SOURCES:
+        make_source(name=source.name, last_attempt_at=datetime.now(UTC))
 
 
 def rows() -> list[tuple]:
@@ -109,7 +116,7 @@ def test_what_was_not_live_leaves_a_gap(gpu):
     assert hours_left() == [THIS_HOUR, THIS_HOUR + 5 * HOUR]
 
 
-def test_snapshots_come_right_after_a_refresh_that_read_something(gpu, monkeypatch):
+def test_snapshots_come_right_after_a_refresh_that_read_something(gpu, monkeypatch, every_source_tried):
     make_offer(gpu=gpu, price="2.10", observed_at=datetime.now(UTC))
     reports = [RefreshReport(source_name="skypilot", documents=[DocumentReport(key="all", error="cut")])]
     monkeypatch.setattr(tasks, "refresh_sources_due_at", lambda **_: reports)
@@ -117,6 +124,20 @@ def test_snapshots_come_right_after_a_refresh_that_read_something(gpu, monkeypat
     assert rows() == []
     reports.append(RefreshReport(source_name="azure", documents=[DocumentReport(key="all", rows_read=1)]))
     tasks.refresh_due_sources()
+    assert len(rows()) == 1
+
+
+@pytest.mark.parametrize("last_attempt_at", [None, datetime(2026, 1, 1, tzinfo=UTC)])
+def test_the_quickest_source_does_not_speak_for_those_still_being_read(
+    gpu, monkeypatch, every_source_tried, last_attempt_at
+):
+    make_offer(gpu=gpu, price="2.10", observed_at=datetime.now(UTC))
+    Source.objects.filter(name="azure").update(last_attempt_at=last_attempt_at)
+    report = RefreshReport(source_name="vast", documents=[DocumentReport(key="all", rows_read=1)])
+    monkeypatch.setattr(tasks, "refresh_sources_due_at", lambda **_: [report])
+    tasks.refresh_due_sources()
+    assert rows() == []
+    tasks.take_snapshots()
     assert len(rows()) == 1
 
 
