@@ -8,7 +8,8 @@ from decimal import ROUND_HALF_UP, Decimal
 from functools import cached_property
 from typing import Any, Literal
 
-from django.db.models import Count, DateTimeField, F, Func, Max, Min, Q, QuerySet, Value
+from django.db import connection
+from django.db.models import Count, Max, Min, Q, QuerySet
 
 from catalog.models import Gpu, PriceSnapshot
 from catalog.step_chart import DAY, HOUR, Point, Spark, sparkline
@@ -102,49 +103,48 @@ def trends(*, now: datetime, prices: Mapping[SeriesKey, Decimal | None]) -> dict
     A series without a snapshot in that time is left out. One query, or two where a series is younger than a day.
     """
     hour = hour_of(now)
-    rows = PriceSnapshot.objects.filter(
-        gpu__slug__in={slug for slug, _ in prices},
-        market__in={market for _, market in prices},
-        at__gte=hour + HOUR - MONTH - DAY,
-        at__lte=hour,
-    )
-    found = {key: points for key, points in _last_of_each_day(rows, day_begins_at=hour + HOUR).items() if key in prices}
+    found = _last_of_each_day(prices, ending_at=hour + HOUR, days=MONTH.days + 1)
     young = [key for key, points in found.items() if len(points) == 1]
     if young:
-        found |= _hours_of(rows, young)
+        found |= _hours_of(young, after=hour - MONTH, until=hour)
     return {key: Trend(market=key[1], points=points, price=prices[key], hour=hour) for key, points in found.items()}
 
 
-def _hours_of(rows: QuerySet[PriceSnapshot], keys: Iterable[SeriesKey]) -> dict[SeriesKey, list[Point]]:
+def _hours_of(keys: Iterable[SeriesKey], *, after: datetime, until: datetime) -> dict[SeriesKey, list[Point]]:
     wanted = Q(pk__in=[])
     for slug, market in keys:
         wanted |= Q(gpu__slug=slug, market=market)
+    rows = PriceSnapshot.objects.filter(wanted, at__gt=after, at__lte=until).order_by("at")
     found: dict[SeriesKey, list[Point]] = defaultdict(list)
-    for slug, market, *statistics in rows.filter(wanted).order_by("at").values_list(*_SERIES, *_STATISTICS):
+    for slug, market, *statistics in rows.values_list(*_SERIES, *_STATISTICS):
         found[slug, market].append(_point_of_hour(statistics))
     return found
 
 
-class _DayOf(Func):
-    """The beginning of the 24 hours that hold a moment; they are counted from the second argument."""
+# One look into the index for each day of each series: a trend of every GPU would else read every hour of a month.
+_LAST_OF_EACH_DAY = """
+    SELECT series.slug, series.market, newest.*
+      FROM unnest(%s::text[], %s::text[]) AS series (slug, market)
+      JOIN catalog_gpu AS gpu ON gpu.slug = series.slug
+     CROSS JOIN generate_series(%s::timestamptz, %s::timestamptz, interval '24 hours') AS day (begins_at)
+     CROSS JOIN LATERAL (
+           SELECT day.begins_at, at, min, p25, median, p75, offers FROM catalog_pricesnapshot
+            WHERE gpu_id = gpu.id AND market = series.market
+              AND at >= day.begins_at AND at < day.begins_at + interval '24 hours'
+            ORDER BY at DESC LIMIT 1) AS newest
+     ORDER BY day.begins_at
+"""
 
-    function = "date_bin"
-    template = "%(function)s(interval '24 hours', %(expressions)s)"
-    output_field = DateTimeField()
 
-
-def _last_of_each_day(rows: QuerySet[PriceSnapshot], *, day_begins_at: datetime) -> dict[SeriesKey, list[Point]]:
-    """Return the newest snapshot of each 24 hours by series, oldest first. `day_begins_at`: where one day begins."""
-    series = ("gpu_id", "market", "day")
-    newest = (
-        rows.annotate(day=_DayOf(F("at"), Value(day_begins_at, output_field=DateTimeField())))
-        .order_by(*series, "-at")
-        .distinct(*series)
-        .values_list(*_SERIES, "day", *_STATISTICS)
-    )
+def _last_of_each_day(keys: Iterable[SeriesKey], *, ending_at: datetime, days: int) -> dict[SeriesKey, list[Point]]:
+    """Return by series the newest snapshot of each of the last `days` times 24 hours, oldest first. One query."""
+    wanted = list(keys)
+    slugs, markets = [slug for slug, _ in wanted], [market for _, market in wanted]
     found: dict[SeriesKey, list[Point]] = defaultdict(list)
-    for slug, market, day, *statistics in newest:
-        found[slug, market].append(_point(statistics, stands_from=day, stands_until=day + DAY))
+    with connection.cursor() as cursor:
+        cursor.execute(_LAST_OF_EACH_DAY, [slugs, markets, ending_at - days * DAY, ending_at - DAY])
+        for slug, market, day, *statistics in cursor.fetchall():
+            found[slug, market].append(_point(statistics, stands_from=day, stands_until=day + DAY))
     return dict(found)
 
 
@@ -213,12 +213,13 @@ def snapshots_of(*, gpu: Gpu, market: str, days: int, now: datetime) -> QuerySet
 
 def window(*, gpu: Gpu, market: str, days: int, now: datetime) -> Window:
     """Return what was recorded of one series in the last `days` days. One query."""
-    rows = snapshots_of(gpu=gpu, market=market, days=days, now=now)
     is_by_hour = days <= LONGEST_BY_HOUR_DAYS
     if is_by_hour:
-        points = [_point_of_hour(statistics) for statistics in rows.order_by("at").values_list(*_STATISTICS)]
+        rows = snapshots_of(gpu=gpu, market=market, days=days, now=now).order_by("at")
+        points = [_point_of_hour(statistics) for statistics in rows.values_list(*_STATISTICS)]
     else:
-        points = _last_of_each_day(rows, day_begins_at=day_of(now)).get((gpu.slug, market), [])
+        key = (gpu.slug, market)
+        points = _last_of_each_day([key], ending_at=day_of(now) + DAY, days=days).get(key, [])
     return Window(points=points, is_by_hour=is_by_hour, by_day=_days(points, today=day_of(now).date()))
 
 

@@ -111,14 +111,17 @@ class Answers:
             return _not_modified(known) if settled.status_code == HTTPStatus.NOT_MODIFIED else None
         return None if known.body is None else _again(known, request)
 
-    def keep(self, request: HttpRequest, version: Version, response: HttpResponseBase) -> None:
-        """Remember a 200 and, for an address without parameters, its body."""
+    def keep(
+        self, request: HttpRequest, version: Version, response: HttpResponseBase, *, is_body_kept: bool | None = None
+    ) -> None:
+        """Remember a 200 and its body; where not said, the body only of an address without parameters."""
         if response.status_code != 200 or request.method != "GET" or connection.in_atomic_block:
             return
         if self._version_key != version.key or len(self._answers) >= self._at_most or self._bytes > self._at_most_bytes:
             self._forget(version.key)
-        has_body = isinstance(response, HttpResponse) and not request.META.get("QUERY_STRING")
-        body = response.content if has_body and isinstance(response, HttpResponse) else None
+        if is_body_kept is None:
+            is_body_kept = not request.META.get("QUERY_STRING")
+        body = response.content if is_body_kept and isinstance(response, HttpResponse) else None
         self._bytes += len(body or b"")
         self._answers[_address(request)] = _Answer(version=version, headers=dict(response.items()), body=body)
 

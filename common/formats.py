@@ -19,6 +19,8 @@ from babel.units import format_unit
 
 # English pages write day before month ("30 November 2026"), so they take the British rules.
 _LOCALES = {"en": "en_GB"}
+# Polish months have a case: only the long form can follow "from" and "of" in a sentence.
+_DAYS = {"en": "d MMM y", "pl": "d MMMM y"}
 _GROUP_FROM = 10_000
 _NOW = timedelta(minutes=1)
 _UNITS = (("duration-hour", 3600), ("duration-minute", 60), ("duration-second", 1))
@@ -76,8 +78,8 @@ def age(at: datetime, *, now: datetime, language: str, is_short: bool = False) -
 
 
 def day(on: date, *, language: str) -> str:
-    """Format a date for a table or sentence: "7 May 2026"."""
-    return format_date(on, "d MMM y" if language == "en" else "medium", locale=_locale(language))
+    """Format a date for a table or sentence: "7 May 2026", Dutch "7 mei 2026", Polish "7 maja 2026"."""
+    return format_date(on, _DAYS.get(language, "medium"), locale=_locale(language))
 
 
 def long_day(on: date, *, language: str) -> str:

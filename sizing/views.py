@@ -9,6 +9,7 @@ from django.utils.translation import gettext as _
 from catalog.models import Gpu
 from catalog.queries import price_table
 from catalog.views.history import headline_trends
+from catalog.views.kept import kept_page
 from catalog.views.machine_use import describe_list
 from fx.chosen import in_chosen_currency
 from sizing.llm_training import (
@@ -26,6 +27,7 @@ from sizing.llm_training import (
 )
 
 
+@kept_page
 @in_chosen_currency
 def show_llm_training(request: HttpRequest) -> HttpResponse:
     """Show which GPUs train a language model, what fits on one and eight, and what they cost."""

@@ -16,3 +16,20 @@ PAGES = [
     "/sources/",
     "/method/",
 ]
+
+# The same pages in another language are checked for what differs: words, their length, and the letters they need.
+TRANSLATED = [
+    f"/{language}{path}"
+    for language in ("nl", "pl")
+    for path in (
+        "/",
+        "/gpus/",
+        "/gpus/h100-sxm/",
+        "/prices/h100-sxm/",
+        "/use-cases/llm-training/",
+        "/clouds/",
+        "/clouds/aws/",
+        "/sources/",
+        "/method/",
+    )
+]

@@ -40,19 +40,28 @@ END $$;
 CREATE OR REPLACE TRIGGER accounts_move_by_postings BEFORE UPDATE ON billing_account
     FOR EACH ROW WHEN (pg_trigger_depth() = 0) EXECUTE FUNCTION billing_check_roll_up();
 
--- A new account starts at nothing, a new hold too: what it holds comes by its first movement.
-CREATE OR REPLACE FUNCTION billing_start_empty() RETURNS trigger LANGUAGE plpgsql AS $$
+-- A new account starts at nothing, with terms that fit its kind; they never change (see above).
+CREATE OR REPLACE FUNCTION billing_open_account() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    IF TG_TABLE_NAME = 'billing_account' THEN
-        IF (NEW.posted_micros, NEW.held_micros, NEW.rolled_up_to) <> (0, 0, 0) THEN
-            RAISE EXCEPTION 'an account starts empty' USING ERRCODE = 'LB003';
-        END IF;
-    ELSIF (NEW.placed_micros, NEW.remaining_micros, NEW.captured_micros, NEW.released_micros) <> (0, 0, 0, 0) THEN
+    IF (NEW.posted_micros, NEW.held_micros, NEW.rolled_up_to) <> (0, 0, 0) THEN
+        RAISE EXCEPTION 'an account starts empty' USING ERRCODE = 'LB003';
+    END IF;
+    IF (NEW.kind IN ('wallet', 'receivable', 'payable')) <> (NEW.owner_id IS NOT NULL)
+       OR (NEW.kind = 'wallet' AND NEW.entries_only) OR NEW.currency !~ '^[A-Z]{3}$' THEN
+        RAISE EXCEPTION 'owner, currency and keeping of a % account do not fit', NEW.kind USING ERRCODE = 'LB003';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE OR REPLACE TRIGGER accounts_open_empty BEFORE INSERT ON billing_account
+    FOR EACH ROW EXECUTE FUNCTION billing_open_account();
+
+-- A new hold starts at nothing too: what it holds comes by its first movement.
+CREATE OR REPLACE FUNCTION billing_start_hold() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF (NEW.placed_micros, NEW.remaining_micros, NEW.captured_micros, NEW.released_micros) <> (0, 0, 0, 0) THEN
         RAISE EXCEPTION 'a hold starts empty' USING ERRCODE = 'LB003';
     END IF;
     RETURN NEW;
 END $$;
-CREATE OR REPLACE TRIGGER accounts_start_empty BEFORE INSERT ON billing_account
-    FOR EACH ROW EXECUTE FUNCTION billing_start_empty();
 CREATE OR REPLACE TRIGGER holds_start_empty BEFORE INSERT ON billing_hold
-    FOR EACH ROW EXECUTE FUNCTION billing_start_empty();
+    FOR EACH ROW EXECUTE FUNCTION billing_start_hold();

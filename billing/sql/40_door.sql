@@ -10,14 +10,29 @@ DECLARE
                                                  p_reference_id, p_description), 'UTF8'));
     entry bigint;
 BEGIN
-    INSERT INTO billing_journalentry (key, content_sha256, kind, reference_type, reference_id, description,
-                                      effective_at, created_at)
-    VALUES (p_key, content, p_kind, p_reference_type, p_reference_id, p_description, p_effective_at, clock_timestamp())
-    ON CONFLICT (key) DO NOTHING RETURNING id INTO entry;
+    IF cardinality(p_accounts) = 0 THEN
+        RAISE EXCEPTION 'an entry has at least one line' USING ERRCODE = 'LB004';
+    END IF;
+    -- Entry and lines in one statement. Each account's row is shared before its line takes its number: a roll-up waits
+    -- for us, and we for it, while writers never wait for each other here. An account that does not exist has no
+    -- currency, which the table refuses.
+    WITH written AS (
+        INSERT INTO billing_journalentry (key, content_sha256, kind, reference_type, reference_id, description,
+                                          effective_at, created_at)
+        VALUES (p_key, content, p_kind, p_reference_type, p_reference_id, p_description, p_effective_at,
+                clock_timestamp())
+        ON CONFLICT (key) DO NOTHING RETURNING id
+    ), lines AS (
+        INSERT INTO billing_posting (entry_id, account_id, currency, amount_micros)
+        SELECT written.id, line.account_id, account.currency, line.amount_micros
+          FROM written, unnest(p_accounts, p_amounts) AS line (account_id, amount_micros)
+          LEFT JOIN (SELECT id, currency FROM billing_account WHERE id = ANY (p_accounts) FOR KEY SHARE) AS account
+            ON account.id = line.account_id
+    )
+    SELECT id INTO entry FROM written;
     IF entry IS NULL THEN
         RETURN billing_same_entry(p_key, content);
     END IF;
-    PERFORM billing_write_postings(entry, p_accounts, p_amounts);
     RETURN entry;
 END $$;
 

@@ -12,6 +12,7 @@ from catalog.history_queries import Trend
 from catalog.models import Gpu
 from catalog.queries import GpuPrices, price_table
 from catalog.views.history import headline_trends
+from catalog.views.kept import kept_page
 from catalog.views.machine_use import describe_site
 from fx.chosen import in_chosen_currency
 from sizing.engine.simple_rule import full_training_b_params
@@ -36,6 +37,7 @@ class BoardRow:
         return self.gpu.memory_gb / headline.price_usd_per_gpu_hour if headline else None
 
 
+@kept_page
 @in_chosen_currency
 def show_board(request: HttpRequest) -> HttpResponse:
     """Show the board, in its own order or as `?sort=price` or `?sort=memory` asks."""

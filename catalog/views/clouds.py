@@ -17,6 +17,7 @@ from django.utils.translation import gettext_lazy as _
 
 from catalog.cloud_queries import CloudRow, cloud_rows, facts_of, offers_of_cloud, sources_of_cloud, with_facts
 from catalog.models import Cloud, CloudFact
+from catalog.views.kept import kept_page
 from common import formats
 
 Fact = CloudFact.Fact
@@ -83,6 +84,7 @@ class AppliedFilter:
     href: str
 
 
+@kept_page
 def list_clouds(request: HttpRequest) -> HttpResponse:
     """Show the clouds that match; a field that cannot be read is named and left out, the others hold."""
     now = datetime.now(UTC)
@@ -206,6 +208,7 @@ class FactLine:
     fact: CloudFact | None
 
 
+@kept_page
 def show_cloud(request: HttpRequest, slug: str) -> HttpResponse:
     """Show one cloud; an unknown slug is a 404."""
     now = datetime.now(UTC)

@@ -12,6 +12,7 @@ from django.shortcuts import get_object_or_404, render
 from catalog.models import Gpu
 from catalog.queries import GpuPrices, offers_of_gpu, price_table
 from catalog.views.history import headline_trends
+from catalog.views.kept import kept_page
 from catalog.views.machine_use import describe_gpu
 from fx.chosen import in_chosen_currency
 from sizing.engine.simple_rule import full_training_b_params
@@ -65,6 +66,7 @@ class MemoryBlock:
         return self.y + BLOCK_HEIGHT - self.fill
 
 
+@kept_page
 @in_chosen_currency
 def show_gpu(request: HttpRequest, slug: str) -> HttpResponse:
     """Show one GPU; an unknown slug is a 404."""

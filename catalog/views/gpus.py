@@ -17,6 +17,7 @@ from catalog.history_queries import Trend
 from catalog.models import Gpu
 from catalog.queries import GpuPrices, price_table
 from catalog.views.history import headline_trends
+from catalog.views.kept import kept_page
 from common.shown_currency import current
 from fx.chosen import in_chosen_currency
 from sizing.engine.simple_rule import full_training_b_params
@@ -63,6 +64,7 @@ class AppliedFilter:
     href: str
 
 
+@kept_page
 @in_chosen_currency
 def list_gpus(request: HttpRequest) -> HttpResponse:
     """Show the GPUs that match; a field that cannot be read is named and left out, the others hold."""

@@ -14,6 +14,7 @@ from catalog.history_queries import HOURLY_FOR, SeriesKey, Tracking, Trend, Wind
 from catalog.models import Gpu, PriceSnapshot
 from catalog.queries import GpuPrices, price_table
 from catalog.step_chart import HOUR, StepChart, step_chart
+from catalog.views.kept import kept_page
 from catalog.views.machine_use import describe_history
 
 WINDOWS_DAYS = (7, 30, 90, 365)
@@ -44,6 +45,7 @@ class WindowLink:
     is_shown: bool
 
 
+@kept_page
 def show_price_history(request: HttpRequest, slug: str) -> HttpResponse:
     """Show one market of a GPU over `?days=` days; a choice that does not exist is named, and the usual one shown."""
     now = datetime.now(UTC)

@@ -176,3 +176,26 @@ def test_the_inner_functions_are_not_for_the_application(books, role):
         return  # the owner may call them; the triggers judge what they write all the same
     with refused_with("permission denied"):
         run("SELECT billing_write_postings(%s, '{1,2}', '{-1,1}')", entry)
+
+
+def test_a_line_of_nothing(books, role):
+    with refused_with("does not balance"):
+        run(LINE + "(%s, %s, 'EUR', 0), (%s, %s, 'EUR', 0)", entry := raw_entry(), books.ana.pk, entry, books.bo.pk)
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [
+        "'wallet', 'EUR', NULL, false",
+        "'revenue', 'EUR', {owner}, true",
+        "'wallet', 'GBP', {owner}, true",
+        "'wallet', 'eur', {owner}, false",
+    ],
+)
+def test_an_account_whose_terms_do_not_fit_its_kind(books, role, terms):
+    values = terms.format(owner=books.ana.owner_id)
+    with refused_with("do not fit"):
+        run(
+            "INSERT INTO billing_account (kind, currency, owner_id, entries_only, posted_micros, held_micros, rolled_up_to, opened_at)"
+            f" VALUES ({values}, 0, 0, 0, now())"
+        )

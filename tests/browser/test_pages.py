@@ -7,7 +7,7 @@ import brotli
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from tests.pages import PAGES
+from tests.pages import PAGES, TRANSLATED
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 SHOTS = PROJECT / "test-results" / "shots"
@@ -38,7 +38,19 @@ def test_a_page_is_accessible_and_fits_in_every_width_and_theme(open_page, path)
             page.screenshot(path=shot_name(path, width, theme), full_page=True)
 
 
-@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize("path", TRANSLATED)
+def test_a_page_in_another_language_is_accessible_and_fits(open_page, path):
+    visit = open_page(path, width=360)
+    found = Axe().run(visit.page)
+    assert found.violations_count == 0, found.generate_report()
+    assert visit.complaints == []
+    for width in (360, 1100, 1440):
+        visit.page.set_viewport_size({"width": width, "height": 900})
+        overflow = visit.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert overflow <= 0, f"{path} scrolls sideways by {overflow} px at {width} px"
+
+
+@pytest.mark.parametrize("path", [*PAGES, *TRANSLATED])
 def test_a_page_stays_within_the_byte_budget_and_asks_no_third_party(open_page, live_server, path):
     sizes: dict[str, int] = {}
     visit = open_page("/healthz")
@@ -54,14 +66,14 @@ def test_a_page_stays_within_the_byte_budget_and_asks_no_third_party(open_page, 
     assert sum(sizes.values()) <= BUDGET_BYTES, sizes
 
 
-@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize("path", [*PAGES, "/nl/gpus/h100-sxm/", "/pl/gpus/h100-sxm/"])
 def test_a_page_says_the_same_without_javascript(open_page, path):
     with_script = open_page(path).page.inner_text("main")
     without = open_page(path, javascript=False).page.inner_text("main")
     assert without == with_script
 
 
-@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize("path", [*PAGES, "/pl/", "/pl/use-cases/llm-training/"])
 def test_a_page_does_not_shift_while_it_loads(open_page, path):
     page = open_page(path, width=360).page
     shift = page.evaluate(

@@ -1,5 +1,6 @@
 """Checks about the whole repository: locks, documents, size of files, words that do not belong."""
 
+import json
 import re
 import subprocess
 from pathlib import Path
@@ -17,6 +18,13 @@ def test_lock_files_name_no_host_but_the_public_index_and_its_file_host():
     for name in LOCKS:
         hosts = set(re.findall(r"https?://([^/\"\s]+)", (PROJECT / name).read_text()))
         assert hosts <= {"pypi.org", "files.pythonhosted.org"}, f"{name} names {hosts}"
+
+
+def test_the_lock_of_the_test_tools_names_no_download_host_and_has_every_hash():
+    packages = json.loads((PROJECT / "tests" / "tools" / "package-lock.json").read_text())["packages"]
+    installed = {name: entry for name, entry in packages.items() if name}
+    assert installed
+    assert not [name for name, entry in installed.items() if "resolved" in entry or "integrity" not in entry]
 
 
 def test_every_locked_package_has_a_hash():

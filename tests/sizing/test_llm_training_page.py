@@ -99,7 +99,7 @@ def test_rows_and_columns_of_ours_come_after_the_reference_ones_and_are_marked(c
     assert cells.rows[10] == ["Added by us same rules, not in the usual nine"]
     labels = [gpu(slug).label for slug in ADDED_SLUGS]
     assert [row[0].startswith(label) for row, label in zip(cells.rows[11:], labels, strict=False)] == [True] * 4
-    assert cells.rows[0][8:] == ["Whose, which kind, how old", "FP8, dense TFLOPS", "BF16 measured TFLOPS", "Link GB/s one way", "Compared clouds", "Source"]  # fmt: skip
+    assert cells.rows[0][8:] == ["Whose, which kind, how old", "FP8, dense TFLOPS", "BF16 measured TFLOPS", "Link GB/s one way", "Compared clouds", "30 days change in 7", "Source"]  # fmt: skip
     assert "below the rule, GPUs we add. Right of the double line, columns we add." in text
 
 
