@@ -64,6 +64,15 @@ class Cloud(models.Model):
         return self.name
 
 
+# Titles of sources that are words; the others are names and the same in every language.
+TITLES_IN_WORDS = {
+    "Azure retail prices": _("Azure retail prices"),
+    "Oracle Cloud price list": _("Oracle Cloud price list"),
+    "Reference snapshot": _("Reference snapshot"),
+    "SkyPilot catalogue": _("SkyPilot catalogue"),
+}
+
+
 class Source(models.Model):
     """The state of one price adapter, shown on `/sources/`."""
 
@@ -89,6 +98,11 @@ class Source(models.Model):
 
     def __str__(self) -> str:
         return self.title
+
+    @property
+    def title_in_words(self) -> str:
+        """The title in the reader's language."""
+        return str(TITLES_IN_WORDS.get(self.title, self.title))
 
 
 class SourceDocument(models.Model):

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from django.core.management import call_command
 from django.db.backends.postgresql.operations import DatabaseOperations
+from django.utils import translation
 
 SHARED_DATA = Path(__file__).resolve().parent.parent.parent / "shared" / "data"
 
@@ -28,6 +29,13 @@ def shared_data() -> Path:
     if not SHARED_DATA.is_dir():
         pytest.skip(f"REFERENCE DATA ABSENT: {SHARED_DATA.name}/ is not beside the checkout; this check did not run")
     return SHARED_DATA
+
+
+@pytest.fixture(autouse=True)
+def each_test_begins_in_english() -> Iterator[None]:
+    """A page that was asked for leaves its language behind in the thread."""
+    yield
+    translation.deactivate()
 
 
 @pytest.fixture

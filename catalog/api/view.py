@@ -11,7 +11,7 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from catalog.api.version import catalogue_version
+from catalog.version import catalogue_version
 from common.conditional import Answers, Version, answer, json_response
 
 _ANSWERS = Answers(at_most=1024, at_most_bytes=16 * 1024 * 1024)

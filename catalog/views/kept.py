@@ -13,7 +13,7 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
-from catalog.api.version import catalogue_version
+from catalog.version import catalogue_version
 from common.conditional import Answers, Version
 
 _PAGES = Answers(at_most=512, at_most_bytes=32 * 1024 * 1024)

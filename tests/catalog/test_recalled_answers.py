@@ -6,7 +6,8 @@ import pytest
 from django.db import transaction
 from django.test import RequestFactory
 
-from catalog.api import version, view
+from catalog import version
+from catalog.api import view
 from catalog.api.offers import OfferList
 from catalog.api.prices import PriceList
 from catalog.models import BestAsk

@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common import formats
+from common.shown_currency import ShownCurrency, shown_in
 from common.templatetags import figures
 
 NOW = datetime(2026, 11, 30, 14, 2, tzinfo=UTC)
+NO_BREAK = "\N{NO-BREAK SPACE}"
 PRICES = st.decimals(min_value="0.0001", max_value="9999", places=6, allow_nan=False)
 
 
@@ -98,6 +100,79 @@ def test_numbers_follow_the_language_of_the_page():
     with translation.override("pl"):
         assert figures.price(Decimal("2.88")) == "2,88"
     assert formats.price(Decimal("2.88"), language="pt-br") == "2,88"
+
+
+@pytest.mark.parametrize(
+    ("language", "usd", "eur", "gbp"),
+    [
+        ("en", "8.99 USD", "12,345.50 EUR", "0.8633 GBP"),
+        ("nl", "US$ 8,99", "€ 12.345,50", "£ 0,8633"),
+        ("pl", "8,99 USD", "12 345,50 €", "0,8633 GBP"),
+    ],
+)
+def test_money_in_a_sentence_is_written_as_the_language_does_and_never_breaks(language, usd, eur, gbp):
+    for value, currency, expected in (("8.99", "USD", usd), ("12345.5", "EUR", eur), ("0.8633", "GBP", gbp)):
+        text = formats.money(Decimal(value), currency, language=language)
+        assert text == expected.replace(" ", NO_BREAK)
+
+
+@pytest.mark.parametrize(
+    ("language", "words"), [("en", "from 8.99 USD"), ("nl", "vanaf US$ 8,99"), ("pl", "od 8,99 USD")]
+)
+def test_a_price_from_is_in_the_style_of_the_house(language, words):
+    with translation.override(language):
+        text = translation.gettext("from %(price)s") % {"price": figures.money(Decimal("8.99"))}
+    assert text.replace(NO_BREAK, " ") == words
+
+
+def test_money_is_in_the_currency_of_the_page_and_a_total_has_two_decimals():
+    euros = ShownCurrency(code="EUR", units_per_usd=Decimal("0.5"))
+    with translation.override("nl"), shown_in(euros):
+        assert figures.money(Decimal("17.2504")) == f"€{NO_BREAK}8,6252"
+        assert figures.total(Decimal("17.2504")) == f"€{NO_BREAK}8,63"
+
+
+@pytest.mark.parametrize(
+    ("language", "grouped", "plain"),
+    [("en", "12,345.5", "4800"), ("nl", "12.345,5", "4800"), ("pl", "12 345,5", "4800")],
+)
+def test_large_figures_are_grouped_as_the_language_does(language, grouped, plain):
+    assert formats.figure(Decimal("12345.5"), language=language) == grouped.replace(" ", NO_BREAK)
+    assert formats.figure(4800, language=language) == plain
+
+
+@pytest.mark.parametrize(
+    ("language", "short", "long"),
+    [
+        ("en", "7 May 2026", "Monday 30 November 2026"),
+        ("nl", "7 mei 2026", "maandag 30 november 2026"),
+        ("pl", "7 maja 2026", "poniedziałek, 30 listopada 2026"),
+    ],
+)
+def test_dates_follow_the_language(language, short, long):
+    assert formats.day(date(2026, 5, 7), language=language) == short
+    assert formats.long_day(NOW, language=language) == long
+
+
+@pytest.mark.parametrize(
+    ("minutes", "polish", "dutch"),
+    [
+        (1, "1 minutę temu", "1 minuut geleden"),
+        (2, "2 minuty temu", "2 minuten geleden"),
+        (5, "5 minut temu", "5 minuten geleden"),
+        (12, "12 minut temu", "12 minuten geleden"),
+        (22, "22 minuty temu", "22 minuten geleden"),
+        (25, "25 minut temu", "25 minuten geleden"),
+    ],
+)
+def test_an_age_counts_as_the_language_does(minutes, polish, dutch):
+    for language, text in (("pl", polish), ("nl", dutch)):
+        assert formats.age(NOW - timedelta(minutes=minutes), now=NOW, language=language) == text
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(1, "1 sekunda"), (120, "2 minuty"), (18_000, "5 godzin")])
+def test_a_length_of_time_counts_in_polish(seconds, text):
+    assert formats.duration(seconds, language="pl") == text
 
 
 def test_a_bar_shows_the_share_of_the_largest_and_nothing_for_a_missing_value():

@@ -19,6 +19,8 @@ from django.template import Context, Template
 from django.template.loader import render_to_string
 from django.utils import translation
 
+from catalog.models import TITLES_IN_WORDS
+from catalog.sources import ALL_SOURCES
 from config.translations import compile_translations
 from tests.pages import TRANSLATED
 
@@ -43,8 +45,8 @@ def messages(language: str) -> list[Message]:
     return [message for message in words_of(PROJECT, language) if message.id]
 
 
-def forms(text: str | tuple[str, ...] | list[str]) -> list[str]:
-    return [text] if isinstance(text, str) else list(text)
+def forms(text: str | tuple[str, ...] | list[str] | None) -> list[str]:
+    return [text] if isinstance(text, str) else list(text or ())
 
 
 @each_language
@@ -65,6 +67,8 @@ def test_a_translation_keeps_placeholders_and_tags(language):
 @each_language
 def test_a_translation_begins_and_ends_like_the_original(language):
     for message in messages(language):
+        if message.id == "n/p":  # an abbreviation, in other languages with points
+            continue
         for form in forms(message.string):
             assert form == form.strip(), message.id
             for mark in (":", ".", "?", ","):
@@ -75,7 +79,7 @@ def test_a_translation_begins_and_ends_like_the_original(language):
 def test_a_language_has_all_its_plural_forms(language, count):
     catalogue = words_of(PROJECT, language)
     assert catalogue.num_plurals == count
-    assert all(len(m.string) == count for m in catalogue if isinstance(m.id, tuple))
+    assert all(len(forms(m.string)) == count for m in catalogue if isinstance(m.id, tuple))
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +90,9 @@ def extracted(tmp_path_factory):
             pytest.fail("xgettext is missing: the tools of the tests were asked for, but gettext was not installed")
         pytest.skip("NO GETTEXT on this machine: whether words are missing was not checked (apt install gettext)")
     copy = tmp_path_factory.mktemp("extracted") / "site"
-    skipped = shutil.ignore_patterns(".*", "__pycache__", "tests", "node_modules", "staticfiles", "test-results", "*.mo")
+    skipped = shutil.ignore_patterns(
+        ".*", "__pycache__", "tests", "node_modules", "staticfiles", "test-results", "*.mo"
+    )
     shutil.copytree(PROJECT, copy, ignore=skipped)
     subprocess.run(
         [sys.executable, "-m", "django", *MAKEMESSAGES, *(f"--locale={code}" for code in OTHER_LANGUAGES)],
@@ -230,23 +236,15 @@ def test_a_broken_page_speaks_its_language_and_leads_home():
     assert 'href="/pl/"' in page
 
 
-def test_translations_compile_without_gettext(tmp_path):
-    folder = tmp_path / "xx" / "LC_MESSAGES"
+def test_translations_compile_without_gettext(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", "")
     for language in OTHER_LANGUAGES:
         folder = tmp_path / language / "LC_MESSAGES"
         folder.mkdir(parents=True)
         shutil.copy(PROJECT / "locale" / language / "LC_MESSAGES" / "django.po", folder)
-    written = subprocess.run(
-        [sys.executable, "-c", f"from config.translations import *; print(len(compile_translations(Path({str(tmp_path)!r}))))"],
-        cwd=PROJECT,
-        env={"PATH": ""},
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    assert written.stdout.strip() == str(len(OTHER_LANGUAGES))
+    assert len(compile_translations(tmp_path)) == len(OTHER_LANGUAGES)
     assert compile_translations(tmp_path) == [], "nothing is newer now"
-    with (folder / "django.mo").open("rb") as file:
+    with (tmp_path / "pl" / "LC_MESSAGES" / "django.mo").open("rb") as file:
         assert GNUTranslations(file).gettext("yes") == "tak"
 
 
@@ -261,3 +259,7 @@ def test_a_file_that_makemessages_marked_as_a_guess_is_compiled_all_the_same(tmp
         catalogue = GNUTranslations(file)
     assert catalogue.gettext("yes") == "ja"
     assert catalogue.gettext("no") == "no", "a guess is not shown"
+
+
+def test_every_title_in_words_is_that_of_a_source():
+    assert set(TITLES_IN_WORDS) <= {source.title for source in ALL_SOURCES}

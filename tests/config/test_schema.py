@@ -30,8 +30,10 @@ CALLS = [
     "/api/v1/offers/",
     "/api/v1/prices/",
     "/api/v1/prices/{slug}/history/",
+    "/api/v1/sizing/estimate/",
     "/api/v1/sources/",
 ]
+METHODS = {"/api/v1/sizing/estimate/": "POST"}
 EXISTING = {
     "gpu": "h100-sxm",
     "vendor": "NVIDIA",
@@ -74,7 +76,7 @@ def test_the_description_names_every_call():
 @pytest.mark.usefixtures("some_rows")
 @pytest.mark.parametrize("path", CALLS)
 def test_calls_keep_to_their_description_at_the_edges_of_every_parameter(path):
-    operation = description()[path]["GET"]
+    operation = description()[path][METHODS.get(path, "GET")]
     cases = description().iter_coverage_cases(
         operation=operation,
         generation_modes=list(GenerationMode),
@@ -87,7 +89,7 @@ def test_calls_keep_to_their_description_at_the_edges_of_every_parameter(path):
 @pytest.mark.usefixtures("some_rows")
 @pytest.mark.parametrize("path", CALLS)
 def test_calls_keep_to_their_description_whatever_is_sent(path):
-    operation = description()[path]["GET"]
+    operation = description()[path][METHODS.get(path, "GET")]
 
     @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None)
     @given(st.one_of(*(operation.as_strategy(generation_mode=mode) for mode in GenerationMode)))
