@@ -12,7 +12,7 @@ from catalog.cloud_queries import clouds_where
 from catalog.freshness import FRESH_FOR, LIVE_FOR, SHOWN_FOR, Freshness, oldest_live_day
 from catalog.models import Cloud, CloudFact, Gpu, Offer, PriceSnapshot, Source
 from common.pagination import Order
-from common.parameters import KnownValues, Number, OneOrMore, PageParameters, QueryParameters, WholeNumber
+from common.parameters import KnownValues, Number, OneOrMore, PageParameters, QueryParameters, WholeNumber, Words
 from fx.queries import WALLET_CURRENCIES
 
 CURRENCIES = WALLET_CURRENCIES
@@ -74,7 +74,7 @@ class GpuParameters(PageParameters):
     software_stack = KnownValues(model=Gpu, column="software_stack", required=False, help_text="For example CUDA.")
     memory_gb_min = Number(**_GB)
     memory_gb_max = Number(**_GB)
-    search = serializers.CharField(required=False, max_length=100, help_text="Words that must all occur in the name.")
+    search = Words(required=False, max_length=100, help_text="Words that must all occur in the name.")
     ordering = _ordering(_GPU_ORDERS, default="position")
 
 
@@ -134,11 +134,11 @@ class NoParameters(QueryParameters):
 class NameParameters(QueryParameters):
     """A GPU's name as somebody spells it, and what tells two cards of one name apart."""
 
-    name = serializers.CharField(max_length=200, help_text="For example A100-SXM4-80GB.")
+    name = Words(max_length=200, help_text="For example A100-SXM4-80GB.")
     memory_gb = Number(**_GB, help_text="Memory of one GPU.")
-    form_factor = serializers.CharField(required=False, max_length=40, help_text="For example SXM or PCIe.")
-    cloud = serializers.CharField(required=False, max_length=40, help_text="Where the name was seen.")
-    instance_type = serializers.CharField(required=False, max_length=120, help_text="The machine it was seen on.")
+    form_factor = Words(required=False, max_length=40, help_text="For example SXM or PCIe.")
+    cloud = Words(required=False, max_length=40, help_text="Where the name was seen.")
+    instance_type = Words(required=False, max_length=120, help_text="The machine it was seen on.")
 
 
 def _of_clouds() -> serializers.ChoiceField:

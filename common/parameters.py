@@ -11,7 +11,7 @@ from decimal import Decimal
 from functools import cache
 from typing import Any, cast
 
-from django.core.validators import RegexValidator
+from django.core.validators import ProhibitNullCharactersValidator, RegexValidator
 from django.db.models import Model
 from django.http import QueryDict
 from django.utils.translation import gettext_lazy as _
@@ -22,7 +22,7 @@ _WHOLE = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 _NUMBER = re.compile(r"[+-]?[0-9]{1,40}(\.[0-9]{0,400})?([eE][+-]?[0-9]{1,4})?", re.ASCII)
 _MOST_DECIMALS = Decimal("1e-9")
 _LARGEST = Decimal(10) ** 12
-_ITEM = "[^,]+"
+_ITEM = r"[^,\x00]+"
 _MOST_ITEMS = 100
 
 
@@ -82,6 +82,20 @@ class Number(serializers.DecimalField):
             self.fail("invalid")
         value = Decimal(data)
         return value.quantize(_MOST_DECIMALS) if abs(value) < _LARGEST else value
+
+
+class Words(serializers.CharField):
+    """A text; the NUL character, which the database cannot hold, is refused and described as such."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        no_nul = RegexValidator(
+            r"^[^\x00]*\Z", message=_("This text holds a NUL character."), code="null_characters_not_allowed"
+        )
+        super().__init__(**kwargs)
+        self.validators = [
+            no_nul,
+            *(each for each in self.validators if not isinstance(each, ProhibitNullCharactersValidator)),
+        ]
 
 
 class OneOrMore(serializers.CharField):

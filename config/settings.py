@@ -241,6 +241,10 @@ SPECTACULAR_SETTINGS = {
         "Errors are problem documents (`application/problem+json`) that name the field at fault."
     ),
     "SERVE_INCLUDE_SCHEMA": False,
+    "ENUM_NAME_OVERRIDES": {
+        "PriceKind": ["exchange", "on_demand", "list"],
+        "PageKind": ["vendor", "second"],
+    },
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "SORT_OPERATION_PARAMETERS": False,
     "SWAGGER_UI_SETTINGS": {"deepLinking": True, "defaultModelsExpandDepth": -1},

@@ -43,7 +43,7 @@ def test_the_mark_is_on_the_most_memory_for_the_money_among_live_prices(client, 
     make_list_offer(gpu=gpus["b300"], price="0.10")
     html = client.get("/").content.decode()
     assert re.findall(r"<mark class=\"mark\">([\d.]+)</mark>", html) == ["4.82"]
-    assert "256 GB for 4.82 USD is 53 GB per dollar-hour" in html
+    assert "256 GB for 4.82 USD is 53 GB for each USD an hour" in html.replace("\N{NO-BREAK SPACE}", " ")
 
 
 def test_a_dated_list_price_is_never_marked_and_the_page_says_why(client, gpus):

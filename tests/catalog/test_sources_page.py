@@ -66,7 +66,7 @@ def test_a_page_of_many_sources_needs_no_more_queries(client, django_assert_max_
 
 def test_the_method_names_the_limits_of_the_rules(client):
     text = text_of(client, "/method/")
-    for words in ("read under 2 hours ago", "more than 14 days back", "80 % of the memory", "16 bytes per parameter"):
+    for words in ("read under 2 hours ago", "more than 14 days back", "80% of the memory", "16 bytes per parameter"):
         assert words in text
 
 

@@ -1,6 +1,6 @@
 """The API against its own description: valid, complete, and true for whatever may be sent.
 
-Every check that schemathesis has is on. Two things are arranged rather than switched off: values that fit their form
+Every check that schemathesis has is on, but one for the estimate (see UNTOLD). Two things are arranged rather than switched off: values that fit their form
 but must exist in the database are replaced by ones that do, and made-up cursors, whose form no description can give,
 are left out where a request is meant to be good (`tests/common/test_pagination.py` has the bad ones).
 """
@@ -18,8 +18,10 @@ from django.db import close_old_connections
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from schemathesis.generation import GenerationMode
+from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from config.wsgi import application
+from fx.refresh_rates import load_sample_rates
 from tests.factories import make_gpu, make_offer
 
 CALLS = [
@@ -34,6 +36,9 @@ CALLS = [
     "/api/v1/sources/",
 ]
 METHODS = {"/api/v1/sizing/estimate/": "POST"}
+# Which of a model, a config or a parameter count goes with which task, framework and sharding is beyond what a
+# description can say: a body that fits it may still be refused, with the field named.
+UNTOLD = {"/api/v1/sizing/estimate/": [positive_data_acceptance]}
 EXISTING = {
     "gpu": "h100-sxm",
     "vendor": "NVIDIA",
@@ -53,7 +58,9 @@ def description():
 @pytest.fixture
 def some_rows(db) -> Iterator[None]:
     """A GPU with an offer; connections stay open between calls, as Django's own test client keeps them."""
-    make_offer(gpu=make_gpu(), price="2.19", observed_at=datetime.now(UTC))
+    now = datetime.now(UTC)
+    make_offer(gpu=make_gpu(), price="2.19", observed_at=now)
+    load_sample_rates(now=now)
     request_started.disconnect(close_old_connections)
     request_finished.disconnect(close_old_connections)
     yield
@@ -65,7 +72,7 @@ def check(case) -> None:
     """Send the case and run every check on the answer."""
     if case.meta.generation.mode.is_positive:
         case.query = {name: EXISTING.get(name, value) for name, value in case.query.items() if name != "cursor"}
-    case.call_and_validate(headers={"Accept-Encoding": "identity"})
+    case.call_and_validate(headers={"Accept-Encoding": "identity"}, excluded_checks=UNTOLD.get(case.operation.path, []))
 
 
 @pytest.mark.usefixtures("some_rows")

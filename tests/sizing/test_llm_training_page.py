@@ -126,7 +126,7 @@ def test_the_mark_is_on_the_cheapest_work_not_on_the_cheapest_hour(client, site_
     assert re.findall(r"<mark class=\"mark\">([\d.]+)", html) == ["2.88"]
     _, text = read(client)
     assert "At 989 dense TFLOPS the H100 SXM costs 2.91 USD per PFLOP-hour." in text
-    assert "The A100 SXM is the cheapest hour, but costs 5.74 for the same work." in text
+    assert "The A100 SXM is the cheapest hour, but costs 5.74 USD for the same work." in text
 
 
 def test_dated_list_prices_alone_leave_the_page_without_a_mark(client, site_data):
@@ -152,16 +152,16 @@ def test_the_first_button_compares_prices_and_the_second_jumps_to_the_table(clie
 def test_the_sentences_carry_computed_numbers(client, site_data):
     _, text = read(client)
     for words in (
-        "stops at 51 % of the printed figure on MI300X and at 87 % on A100 SXM",
+        "stops at 51% of the printed figure on MI300X and at 87% on A100 SXM",
         "at least 54 ms against 390 ms",
         "NVLink 4 carries 450 GB/s each way, a PCIe 5 slot 63",
         "both have 80 GB, the first has 3.2 times the BF16",
         "the same chip with 61 GB more, 7 B instead of 4 B on one GPU",
-        "60 % more at the same BF16",
+        "60% more at the same BF16",
         "51 GB more, if your stack runs on ROCm",
         "7 × 16 = 112 GB",
         "2 GPUs of 80 GB with sharded states, or a single GPU from H200 (141 GB) up",
-        "about 370 hours on 8 H100 SXM at 40 %",
+        "about 370 hours on 8 H100 SXM at 40%",
     ):
         assert words in text, words
 
