@@ -54,6 +54,6 @@ def flush_may_empty_what_only_grows() -> Iterator[None]:
             self, ["SET session_replication_role = replica", *sql_list, "SET session_replication_role = origin"]
         )
 
-    DatabaseOperations.execute_sql_flush = flush  # type: ignore[method-assign]
+    DatabaseOperations.execute_sql_flush = flush  # type: ignore[method-assign, assignment]
     yield
     DatabaseOperations.execute_sql_flush = original  # type: ignore[method-assign]

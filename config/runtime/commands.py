@@ -50,6 +50,7 @@ def _fill_own_database() -> None:
     django.setup()
     logging.disable(logging.INFO)
     call_command("migrate", verbosity=0, interactive=False)
+    call_command("collectstatic", verbosity=0, interactive=False)
     call_command("load_catalogue", verbosity=0)
     call_command("load_sample_rates", verbosity=0)
     logging.disable(logging.NOTSET)
