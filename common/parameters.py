@@ -84,21 +84,21 @@ class Number(serializers.DecimalField):
         return value.quantize(_MOST_DECIMALS) if abs(value) < _LARGEST else value
 
 
+_NO_NUL = RegexValidator(
+    r"^[^\x00]*\Z", message=_("This text holds a NUL character."), code="null_characters_not_allowed"
+)
+
+
 class Words(serializers.CharField):
-    """A text; the NUL character, which the database cannot hold, is refused and described as such."""
+    """A text of a form that the description can tell: by default anything without NUL, which no row can hold."""
 
-    def __init__(self, **kwargs: Any) -> None:
-        no_nul = RegexValidator(
-            r"^[^\x00]*\Z", message=_("This text holds a NUL character."), code="null_characters_not_allowed"
-        )
+    def __init__(self, *, form: RegexValidator = _NO_NUL, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.validators = [
-            no_nul,
-            *(each for each in self.validators if not isinstance(each, ProhibitNullCharactersValidator)),
-        ]
+        untold = ProhibitNullCharactersValidator  # the framework's own check, which no description mentions
+        self.validators = [form, *(each for each in self.validators if not isinstance(each, untold))]
 
 
-class OneOrMore(serializers.CharField):
+class OneOrMore(Words):
     """Values separated by commas, as a tuple. With `choices` each must be one of them; `item` is a value's form."""
 
     def __init__(self, *, choices: Iterable[str] = (), item: str = _ITEM, **kwargs: Any) -> None:
@@ -112,7 +112,7 @@ class OneOrMore(serializers.CharField):
             else _("Give one value of the right form, or several separated by commas."),
             code="invalid_choice" if options else "invalid",
         )
-        super().__init__(**{"trim_whitespace": False, "validators": [form], **kwargs})
+        super().__init__(**{"trim_whitespace": False, "form": form, **kwargs})
 
     def run_validation(self, data: Any = serializers.empty) -> Any:
         """Return the parts of the checked text."""

@@ -33,8 +33,17 @@ def main(arguments: list[str]) -> int:
     return 1
 
 
+def _side_by_side(arguments: list[str]) -> list[str]:
+    """The whole suite runs in two processes, a file in one of them; chosen tests run in one, where they can be watched."""
+    if any(not argument.startswith("-") or argument.startswith(("-n", "-k", "-m", "-p")) for argument in arguments):
+        return []
+    return ["-n", "2", "--dist", "loadfile"]
+
+
 def _pytest(arguments: list[str], env: dict[str, str]) -> int:
-    child = subprocess.Popen([sys.executable, "-m", "pytest", *arguments], env=env, cwd=addresses.PROJECT)
+    child = subprocess.Popen(
+        [sys.executable, "-m", "pytest", *_side_by_side(arguments), *arguments], env=env, cwd=addresses.PROJECT
+    )
     while True:
         try:
             return child.wait()

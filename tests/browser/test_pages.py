@@ -92,7 +92,7 @@ def test_the_first_tab_stop_skips_to_the_content(open_page):
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
     page.keyboard.press("Enter")
-    assert page.url.endswith("#main")
+    page.wait_for_url("**/#main", timeout=5000)
 
 
 def test_a_chosen_theme_stays_on_the_next_page(open_page):

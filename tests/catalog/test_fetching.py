@@ -42,7 +42,9 @@ def unreachable(request: httpx.Request) -> httpx.Response:
 
 
 def test_the_first_address_with_a_body_wins_and_its_headers_are_kept():
-    side = OtherSide(second=ok(b"body", **{"ETag": '"2"', "Last-Modified": "Mon, 30 Nov 2026 06:00:00 GMT"}), mirror=ok(b"other"))
+    side = OtherSide(
+        second=ok(b"body", **{"ETag": '"2"', "Last-Modified": "Mon, 30 Nov 2026 06:00:00 GMT"}), mirror=ok(b"other")
+    )
     body = fetch(side)
     assert isinstance(body, Body)
     assert (body.url, body.content, body.etag, body.last_modified) == (
