@@ -91,7 +91,7 @@ TEMPLATES = [
 DATABASES = {
     "default": {
         **env.db_url_config(env.str("DATABASE_URL", default=addresses.database_url())),
-        "CONN_MAX_AGE": 600,
+        "CONN_MAX_AGE": 0 if IS_TEST else 600,
         "CONN_HEALTH_CHECKS": True,
         # Server-side binding and prepared statements: a posting costs one round trip and no parsing.
         "OPTIONS": {"server_side_binding": True, "prepare_threshold": 1},
