@@ -1,5 +1,6 @@
 """Every public page in Chromium: accessible, light, quiet, and whole at 360 and 1440 px in both themes."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -7,10 +8,11 @@ import brotli
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
+from catalog.refresh import refresh_source
 from tests.pages import PAGES, TRANSLATED
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
-SHOTS = PROJECT / "test-results" / "shots"
+SHOTS = PROJECT / "test-shots"
 BUDGET_BYTES = 120_000
 COMPRESSED_ALREADY = (".woff2", ".png", ".ico")
 
@@ -104,3 +106,15 @@ def test_a_chosen_theme_stays_on_the_next_page(open_page):
     page.click("text=GPU models >> nth=0")
     page.wait_for_url("**/gpus/")
     assert page.evaluate(paper) != before
+
+
+def test_live_prices_fit_in_every_language_and_width(open_page, shared_data):
+    """Live rows are longer than dated ones: who, which kind, how long ago."""
+    report = refresh_source(source_name="skypilot", now=datetime.now(UTC), from_path=shared_data / "skypilot")
+    assert not report.is_failure
+    for language in ("", "/nl", "/pl"):
+        for path in ("/", "/gpus/", "/gpus/h100-sxm/", "/use-cases/llm-training/", "/clouds/"):
+            for width in (360, 1440):
+                page = open_page(language + path, width=width).page
+                overflow = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+                assert overflow <= 0, f"{language}{path} scrolls sideways by {overflow} px at {width} px"
