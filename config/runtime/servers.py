@@ -29,6 +29,7 @@ def owned(env: dict[str, str], *, quiet: bool = False) -> Iterator[list[Child]]:
         if found:
             say(f"  The last run was killed: stopped what it left behind ({', '.join(found)})")
         children: list[Child] = []
+        addresses.private_folder(addresses.run_folder())
         try:
             if not os.environ.get("DATABASE_URL"):
                 with step("Starting PostgreSQL") if not quiet else _silence():

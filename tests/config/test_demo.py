@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from config.runtime import addresses, postgres, servers
+
 PROJECT = Path(__file__).resolve().parent.parent.parent
 SECOND_START_SECONDS = 40  # 20 on a quiet machine; this one also runs the rest of the suite
 
@@ -21,10 +23,10 @@ pytestmark = [pytest.mark.demo, pytest.mark.timeout(240)]
 
 
 @contextmanager
-def demo(home: Path, port: int, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+def demo(home: Path, port: int, **servers_outside: str) -> Iterator[subprocess.Popen[str]]:
     outside = ("BOURSE_ENV", "BOURSE_HOME", "DATABASE_URL", "REDIS_URL", "DJANGO_SETTINGS_MODULE")
-    env = {name: value for name, value in os.environ.items() if name not in outside}
-    command = [sys.executable, str(PROJECT / "manage.py"), "demo", "--home", str(home), "--port", str(port), *arguments]
+    env = {name: value for name, value in os.environ.items() if name not in outside} | servers_outside
+    command = [sys.executable, str(PROJECT / "manage.py"), "demo", "--home", str(home), "--port", str(port)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env) as process:
         try:
             yield process
@@ -123,6 +125,21 @@ def test_a_second_demo_in_the_same_home_says_so_and_leaves_the_first_alone(tmp_p
             assert second.wait(30) == 1
             assert "A site already runs from" in output
         assert first.poll() is None
+
+
+def test_the_demo_runs_on_outside_servers_and_leaves_them_running(tmp_path, monkeypatch):
+    monkeypatch.setenv("BOURSE_HOME", str(tmp_path / "outside"))
+    with servers.owned(dict(os.environ), quiet=True):
+        home, port = tmp_path / "home", free_port()
+        addresses_outside = {"DATABASE_URL": addresses.database_url(), "REDIS_URL": addresses.redis_url()}
+        with demo(home, port, **addresses_outside) as process:
+            lines = lines_until(process, "Ready: ")
+            assert not any("PostgreSQL" in line or "broker" in line for line in lines)
+            assert get(f"http://localhost:{port}/readyz")[0] == 200
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(40) == 0
+        assert postgres.accepts_connections(), "what was there before is left alone"
+        assert not list(home.glob("postgres-*"))
 
 
 def test_a_bad_port_is_refused_in_words():
