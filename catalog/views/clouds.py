@@ -4,13 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any, cast
-from urllib.parse import urlencode
+from typing import Any
 
 from django import forms
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
-from django.utils.functional import Promise
 from django.utils.text import capfirst
 from django.utils.translation import get_language
 from django.utils.translation import gettext_lazy as _
@@ -18,6 +16,7 @@ from django.utils.translation import gettext_lazy as _
 from catalog.cloud_queries import CloudRow, cloud_rows, facts_of, offers_of_cloud, sources_of_cloud, with_facts
 from catalog.models import Cloud, CloudFact
 from catalog.views.kept import kept_page
+from catalog.views.list_address import applied_filters, columns
 from common import formats
 
 Fact = CloudFact.Fact
@@ -67,23 +66,6 @@ class CloudFilterForm(forms.Form):
                 field.error_messages["invalid_choice"] = _("“%(value)s” is not one of the list.")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Column:
-    """The link in a column's header: where a click leads, and how the list is ordered by it now."""
-
-    href: str
-    aria_sort: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class AppliedFilter:
-    """A filter in words, and the address without it."""
-
-    label: str | Promise
-    value: str | Promise
-    href: str
-
-
 @kept_page
 def list_clouds(request: HttpRequest) -> HttpResponse:
     """Show the clouds that match; a field that cannot be read is named and left out, the others hold."""
@@ -100,7 +82,7 @@ def list_clouds(request: HttpRequest) -> HttpResponse:
         "total": len(rows),
         "with_facts": sum(bool(row.facts) for row in rows),
         "wanted_sort": wanted.get("sort", ""),
-        "columns": columns(wanted),
+        "columns": columns(wanted, sortable=SORTABLE, largest_first=LARGEST_FIRST),
         "applied": applied_filters(form),
     }
     return render(request, "catalog/clouds.html", context)
@@ -159,44 +141,6 @@ def sorted_by(row: CloudRow, name: str) -> Decimal | int | None:
     if name == "price":
         return row.prices[0].price_usd_per_gpu_hour if row.prices else None
     return _number(row, name)
-
-
-def columns(wanted: Mapping[str, Any]) -> dict[str, Column]:
-    """Return the header links by column: the first click puts the useful end on top, the second turns it round."""
-    current = wanted.get("sort", "")
-    links = {}
-    for name in SORTABLE:
-        first, other = (f"-{name}", name) if name in LARGEST_FIRST else (name, f"-{name}")
-        aria = {name: "ascending", f"-{name}": "descending"}.get(current, "")
-        links[name] = Column(href=_address(wanted, sort=other if current == first else first), aria_sort=aria)
-    return links
-
-
-def applied_filters(form: CloudFilterForm) -> list[AppliedFilter]:
-    """Return what is filtered by, each with the address that leaves it out."""
-    wanted = form.cleaned_data
-    return [
-        AppliedFilter(
-            label=form.fields[name].label or "",
-            value=_("yes") if value is True else _choice_in_words(form.fields[name], value),
-            href=_address(wanted, **{name: ""}),
-        )
-        for name, value in wanted.items()
-        if value and name != "sort"
-    ]
-
-
-def _choice_in_words(field: forms.Field, value: str) -> str:
-    if not isinstance(field, forms.ChoiceField):
-        return value
-    choices = cast("Iterable[tuple[object, object]]", field.choices)
-    return next((str(words) for choice, words in choices if str(choice) == value), value)
-
-
-def _address(wanted: Mapping[str, Any], **changes: str) -> str:
-    """Return the query of this list with `changes`; fields in the form's order, blank ones left out."""
-    values = {**wanted, **changes}
-    return "?" + urlencode([(name, "1" if value is True else value) for name, value in values.items() if value])
 
 
 @dataclass(frozen=True, kw_only=True)

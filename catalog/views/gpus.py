@@ -5,12 +5,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
-from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.utils.functional import Promise
-from django.utils.translation import gettext_lazy as _
 
 from catalog.forms import SORTABLE, GpuFilterForm
 from catalog.history_queries import Trend
@@ -18,7 +15,7 @@ from catalog.models import Gpu
 from catalog.queries import GpuPrices, price_table
 from catalog.views.history import headline_trends
 from catalog.views.kept import kept_page
-from common.shown_currency import current
+from catalog.views.list_address import applied_filters, columns
 from fx.chosen import in_chosen_currency
 from sizing.engine.simple_rule import full_training_b_params
 
@@ -47,23 +44,6 @@ class GpuRow:
         return value
 
 
-@dataclass(frozen=True, kw_only=True)
-class Column:
-    """The link in a column's header: where a click leads, and how the list is ordered by it now."""
-
-    href: str
-    aria_sort: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class AppliedFilter:
-    """A filter in words, and the address without it."""
-
-    label: str | Promise
-    value: str | Promise
-    href: str
-
-
 @kept_page
 @in_chosen_currency
 def list_gpus(request: HttpRequest) -> HttpResponse:
@@ -83,7 +63,7 @@ def list_gpus(request: HttpRequest) -> HttpResponse:
         "rows": found,
         "total": len(rows),
         "wanted_sort": wanted.get("sort", ""),
-        "columns": columns(wanted),
+        "columns": columns(wanted, sortable=SORTABLE, largest_first=set(SORTABLE) - set(SMALLEST_FIRST)),
         "applied": applied_filters(form),
         "largest": {name: max((row.figure(name) or 0 for row in rows), default=0) for name in SORTABLE},
         "marked": most_memory_for_the_money(found),
@@ -128,36 +108,3 @@ def most_memory_for_the_money(rows: Sequence[GpuRow]) -> GpuRow | None:
     """Return the row to mark: the most memory for the money among live prices of the list as filtered."""
     live = [row for row in rows if row.prices.headline and row.prices.headline.is_live]
     return max(live, key=lambda row: row.gpu.memory_gb / (row.figure("price") or 1), default=None)
-
-
-def columns(wanted: Mapping[str, Any]) -> dict[str, Column]:
-    """Return the header links by column: the first click puts the useful end on top, the second turns it round."""
-    current = wanted.get("sort", "")
-    links = {}
-    for name in SORTABLE:
-        first = name if name in SMALLEST_FIRST else f"-{name}"
-        other = first.removeprefix("-") if first.startswith("-") else f"-{first}"
-        aria = {name: "ascending", f"-{name}": "descending"}.get(current, "")
-        links[name] = Column(href=_address(wanted, sort=other if current == first else first), aria_sort=aria)
-    return links
-
-
-def applied_filters(form: GpuFilterForm) -> list[AppliedFilter]:
-    """Return what is filtered by, each with the address that leaves it out."""
-    wanted = form.cleaned_data
-    return [
-        AppliedFilter(
-            label=form.fields[name].label or "",
-            value=_("yes") if value is True else str(value),
-            href=_address(wanted, **{name: ""}),
-        )
-        for name, value in wanted.items()
-        if value and name != "sort"
-    ]
-
-
-def _address(wanted: Mapping[str, Any], **changes: str) -> str:
-    """Return the query of this list with `changes`; fields in the form's order, blank ones left out, currency kept."""
-    currency = {"currency": current().code} if current().is_converted else {}
-    values = {**wanted, **changes, **currency}
-    return "?" + urlencode([(name, "1" if value is True else value) for name, value in values.items() if value])
