@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal
 
 MICRO = Decimal("0.000001")
+# Of the rules by which prices are read, dated, checked and counted; it changes whenever the same bodies would count otherwise.
+METHOD_VERSION = "2026.11"
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,11 @@ from django.utils.translation import get_language
 from django.utils.translation import gettext_lazy as _
 
 from catalog.freshness import DATED_FOR, FRESH_FOR, LIVE_FOR, SHOWN_FOR
+from catalog.statistics import METHOD_VERSION
 from common.shown_currency import current
 from config.languages import editions
 from fx.queries import WALLET_CURRENCIES
-from sizing.engine.simple_rule import BYTES_PER_PARAMETER, USABLE_SHARE
+from sizing.engine.simple_rule import BYTES_PER_PARAMETER, RULE_VERSION, USABLE_SHARE
 
 HOUR = timedelta(hours=1)
 # The limits that sentences on several pages name, taken from the rules themselves.
@@ -27,6 +28,8 @@ RULES = {
     "dated_days": DATED_FOR.days,
     "bytes_per_parameter": BYTES_PER_PARAMETER,
     "usable_percent": round(USABLE_SHARE * 100),
+    "price_rules_version": METHOD_VERSION,
+    "training_rule_version": RULE_VERSION,
 }
 NAVIGATION = (
     (_("GPUs"), "catalog:board"),

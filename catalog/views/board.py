@@ -48,6 +48,7 @@ def show_board(request: HttpRequest) -> HttpResponse:
     context = {
         "now": now,
         "json_ld": describe_site(request),
+        "has_trends": any(row.trend for row in rows),
         "rows": sorted_rows(rows, sort=sort),
         "sort": sort,
         "marked": marked,

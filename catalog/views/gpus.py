@@ -60,6 +60,7 @@ def list_gpus(request: HttpRequest) -> HttpResponse:
     context = {
         "now": now,
         "form": form,
+        "has_trends": any(row.trend for row in rows),
         "rows": found,
         "total": len(rows),
         "wanted_sort": wanted.get("sort", ""),

@@ -13,6 +13,7 @@ Mixed-precision Adam keeps about 16 bytes per parameter before activations (ZeRO
 
 from decimal import Decimal
 
+RULE_VERSION = 1
 BYTES_PER_PARAMETER = 16
 USABLE_SHARE = Decimal("0.80")
 
