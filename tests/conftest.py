@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 from django.core.management import call_command
+from django.db import connection
 from django.db.backends.postgresql.operations import DatabaseOperations
 from django.utils import translation
+from pytest_django.plugin import DjangoDbBlocker
 
 SHARED_DATA = Path(__file__).resolve().parent.parent.parent / "shared" / "data"
 
@@ -36,6 +38,17 @@ def each_test_begins_in_english() -> Iterator[None]:
     """A page that was asked for leaves its language behind in the thread."""
     yield
     translation.deactivate()
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """The test database, without guests when it is dropped: a page that a closed browser no longer waits for may hold one."""
+    yield
+    with django_db_blocker.unblock(), connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
 
 
 @pytest.fixture
