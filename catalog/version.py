@@ -27,9 +27,9 @@ _STATE = f"""
                      (SELECT max(id) FROM catalog_pricesnapshot)),
            greatest((SELECT max(last_attempt_at) FROM catalog_source), (SELECT max(observed_at) FROM catalog_bestask))
 """  # noqa: S608 (made of constants)
-# Under load the version is read 200 times a second, not for every call. No request that writes is done in less time,
+# Under load the version is read 100 times a second, not for every call. No request that writes is done in less time,
 # so whoever changes a price and then asks for it gets the new one.
-_READ_EVERY_SECONDS = 0.005
+_READ_EVERY_SECONDS = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -74,6 +74,10 @@ class _Answer:
     body: bytes | None
 
     @cached_property
+    def headers_of_a_304(self) -> dict[str, str]:
+        return {name: value for name, value in self.headers.items() if name not in _OF_A_BODY}
+
+    @cached_property
     def packed(self) -> bytes:
         return gzip.compress(self.body or b"", compresslevel=6)
 
@@ -127,11 +131,11 @@ class Answers:
 
 
 def _address(request: HttpRequest) -> tuple[str, ...]:
-    """Return what tells one answer from another."""
+    """Return what tells one answer from another. The host as sent: the middleware before us has judged it."""
     meta = request.META
     return (
         request.scheme or "",
-        request.get_host(),
+        meta.get("HTTP_HOST") or f"{meta.get('SERVER_NAME')}:{meta.get('SERVER_PORT')}",
         request.path,
         meta.get("QUERY_STRING", ""),
         meta.get("HTTP_ACCEPT", ""),
@@ -139,8 +143,7 @@ def _address(request: HttpRequest) -> tuple[str, ...]:
 
 
 def _not_modified(known: _Answer) -> HttpResponse:
-    headers = {name: value for name, value in known.headers.items() if name not in _OF_A_BODY}
-    return HttpResponseNotModified(headers=headers)
+    return HttpResponseNotModified(headers=known.headers_of_a_304)
 
 
 def _again(known: _Answer, request: HttpRequest) -> HttpResponse:
