@@ -22,6 +22,8 @@ urlpatterns = [
     *i18n_patterns(
         path("", include("catalog.urls")),
         path("use-cases/", include("sizing.urls")),
+        path("", include("users.urls")),
+        path("", include("billing.urls")),
         prefix_default_language=False,
     ),
 ]

@@ -15,6 +15,7 @@ from catalog.models import (
     SourceDocument,
     UnmappedName,
 )
+from users.models import Membership, Organisation, Role, User
 
 NOW = datetime(2026, 11, 30, 14, 2, tzinfo=UTC)
 _positions = count(1000)
@@ -128,3 +129,29 @@ def make_snapshot(
     """Return a recorded hour; unless told otherwise one cloud was counted, at `price` USD per GPU-hour."""
     spread = dict.fromkeys(("min", "p25", "median", "p75"), Decimal(price))
     return PriceSnapshot.objects.create(gpu=gpu, at=at, market=market, **{**spread, "offers": 1, **values})
+
+
+def make_organisation(*, name: str = "Orla Labs B.V.", **values) -> Organisation:
+    """Return an organisation, the same one for the same name; unless told otherwise a Dutch business that rents."""
+    defaults = {"kind": "renter", "type": "business", "country": "NL", **values}
+    return Organisation.objects.get_or_create(name=name, defaults=defaults)[0]
+
+
+def make_member(
+    *,
+    organisation: Organisation | None = None,
+    role: Role = Role.OWNER,
+    email: str = "",
+    password: str = "long-enough-1",
+) -> User:
+    """Return a person with a verified address who acts for the organisation."""
+    user = User.objects.create_user(email=email or f"person-{next(_numbers)}@example.com", password=password)
+    Membership.objects.create(
+        user=user, organisation=organisation or make_organisation(), role=role, joined_at=NOW - timedelta(days=90)
+    )
+    return user
+
+
+def make_operator(*, email: str = "operator@example.com") -> User:
+    """Return an operator."""
+    return User.objects.create_superuser(email=email, password="long-enough-1")

@@ -1,4 +1,4 @@
-"""People who sign in, and the organisations that own wallets, orders and keys."""
+"""People who sign in."""
 
 from typing import Any, ClassVar
 
@@ -43,32 +43,3 @@ class User(AbstractBaseUser, PermissionsMixin):
 
     def __str__(self) -> str:
         return self.email
-
-
-class Organisation(models.Model):
-    """Who owns wallets, orders and keys: a renter or a provider, never both. A frozen one can place no order."""
-
-    class Kind(models.TextChoices):
-        RENTER = "renter", _("rents GPUs")
-        PROVIDER = "provider", _("lists servers")
-
-    class Type(models.TextChoices):
-        BUSINESS = "business", _("business")
-        CONSUMER = "consumer", _("consumer")
-
-    name = models.CharField(max_length=120)
-    kind = models.CharField(max_length=8, choices=Kind.choices)
-    type = models.CharField(max_length=8, choices=Type.choices)
-    country = models.CharField(max_length=2)
-    frozen_at = models.DateTimeField(null=True, blank=True)
-    created_at = models.DateTimeField(auto_now_add=True)
-
-    class Meta:
-        constraints: ClassVar = [
-            models.CheckConstraint(
-                condition=~models.Q(kind="provider") | models.Q(type="business"), name="provider_is_a_business"
-            ),
-        ]
-
-    def __str__(self) -> str:
-        return self.name

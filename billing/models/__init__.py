@@ -1,0 +1,19 @@
+"""The ledger's rows, and the payments behind them."""
+
+from billing.models.ledger import Account, BooksStop, Hold, HoldMovement, JournalEntry, Posting
+from billing.models.topups import Dispute, GatewayCustomer, GatewayEvent, GatewayTransaction, Refund, TopUp
+
+__all__ = [
+    "Account",
+    "BooksStop",
+    "Dispute",
+    "GatewayCustomer",
+    "GatewayEvent",
+    "GatewayTransaction",
+    "Hold",
+    "HoldMovement",
+    "JournalEntry",
+    "Posting",
+    "Refund",
+    "TopUp",
+]

@@ -1,0 +1,7 @@
+"""Pages about money."""
+
+from django.urls import URLPattern
+
+app_name = "billing"
+
+urlpatterns: list[URLPattern] = []

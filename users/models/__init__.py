@@ -1,0 +1,18 @@
+"""People, their organisations, keys, and the record of what was decided."""
+
+from users.models.audit import AuditRecord
+from users.models.keys import ApiKey, IdempotencyKey, Scope
+from users.models.organisations import Invitation, Membership, Organisation, Role
+from users.models.people import User
+
+__all__ = [
+    "ApiKey",
+    "AuditRecord",
+    "IdempotencyKey",
+    "Invitation",
+    "Membership",
+    "Organisation",
+    "Role",
+    "Scope",
+    "User",
+]
