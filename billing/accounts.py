@@ -1,5 +1,7 @@
 """Opening accounts: one per owner, kind and currency; asking twice gives the same one."""
 
+from collections.abc import Iterable
+
 from django.db import transaction
 
 from billing.models import Account
@@ -23,3 +25,14 @@ def open_account(*, kind: Account.Kind, currency: str, owner_id: int | None = No
             kind=kind, currency=currency, owner_id=owner_id, defaults={"entries_only": kind not in Account.OWNED}
         )
     return account
+
+
+def open_settlement_accounts(*, owner_ids: Iterable[int]) -> None:
+    """Open what settling hours needs: revenue and tax in every currency, cost, and these providers' payables, in USD."""
+    for currency in WALLET_CURRENCIES:
+        open_account(kind=Account.Kind.REVENUE, currency=currency)
+        open_account(kind=Account.Kind.TAX, currency=currency)
+    open_account(kind=Account.Kind.COST, currency="USD")
+    payables = Account.objects.filter(kind=Account.Kind.PAYABLE, currency="USD")
+    for owner_id in sorted(set(owner_ids) - set(payables.values_list("owner__pk", flat=True))):
+        open_account(kind=Account.Kind.PAYABLE, currency="USD", owner_id=owner_id)

@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from billing import ledger
-from billing.models import Account, BooksStop, Hold, HoldMovement, JournalEntry, Posting
+from billing.models import Account, BooksStop, Hold, HoldMovement, JournalEntry, Posting, TaxDecision, VatCheck
 from common.money import from_micros
 
 
@@ -112,3 +112,23 @@ class BooksStopAdmin(ReadOnly):
     def get_queryset(self, request: HttpRequest) -> QuerySet[BooksStop]:
         """Newest first."""
         return super().get_queryset(request).order_by("-stopped_at")
+
+
+@admin.register(TaxDecision)
+class TaxDecisionAdmin(ReadOnly):
+    """How each organisation's hours are taxed, and since when. A review is ended by `manage.py rule_tax_area`."""
+
+    list_display = ["organisation", "valid_from", "valid_to", "treatment", "rate_percent", "country_of_tax", "reasons"]
+    list_filter = ["treatment"]
+    list_select_related = ["organisation"]
+    search_fields = ["organisation__name", "vat_id"]
+
+
+@admin.register(VatCheck)
+class VatCheckAdmin(ReadOnly):
+    """What the register answered about VAT numbers."""
+
+    list_display = ["organisation", "vat_id", "asked_at", "register", "outcome", "name", "consultation_number", "fault"]
+    list_filter = ["outcome", "register"]
+    list_select_related = ["organisation"]
+    search_fields = ["vat_id", "consultation_number"]

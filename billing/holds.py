@@ -1,4 +1,4 @@
-"""Money set aside: place, capture in parts, release; and release what has expired.
+"""Money set aside: place, raise, capture in parts, release; release what has expired; and what a running rental burns.
 
 Each call is one statement of the door with a key of its own. placed = remaining + captured + released, always.
 """
@@ -24,6 +24,14 @@ def place_hold(
         "SELECT billing_place_hold(%s::text, %s::bigint, %s::bigint, %s::text, %s::text, %s::timestamptz)",
         [key, account_id, amount_micros, reference.type, reference.id, expires_at],
     )
+
+
+def raise_hold(*, key: str, hold_id: int, amount_micros: int) -> int:
+    """Set more money of a hold's wallet aside; return the micros added. The same key again adds nothing.
+
+    Raises InsufficientFunds, KeyReused or UnknownAccount; then nothing is written.
+    """
+    return call("SELECT billing_raise_hold(%s::bigint, %s::text, %s::bigint)", [hold_id, key, amount_micros])
 
 
 def capture(
@@ -56,6 +64,17 @@ def release(*, key: str, hold_id: int, amount_micros: int | None = None) -> int:
     Raises HoldExceeded, KeyReused or UnknownAccount.
     """
     return call("SELECT billing_release(%s::bigint, %s::text, %s::bigint)", [hold_id, key, amount_micros])
+
+
+def set_burn(*, hold_id: int, burn_micros_per_hour: int) -> int:
+    """Say what the hold's rental takes from its wallet an hour, tax included; return what it took before, in micros.
+
+    Zero unless it runs: set in the transaction that starts or stops the rental. Moves no money; a second time changes
+    nothing. Raises UnknownAccount where there is no such hold, ValueError below zero.
+    """
+    if burn_micros_per_hour < 0:
+        raise ValueError(f"A burn of {burn_micros_per_hour} micros an hour: a rental earns its renter nothing.")
+    return call("SELECT billing_set_burn(%s::bigint, %s::bigint)", [hold_id, burn_micros_per_hour])
 
 
 def release_expired(*, now: datetime, limit: int = 1000) -> int:

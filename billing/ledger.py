@@ -90,6 +90,16 @@ def reverse(*, key: str, entry_id: int, effective_at: datetime, description: str
     )
 
 
+def lock_accounts(account_ids: Sequence[int]) -> None:
+    """Lock accounts, by id, until the caller's transaction ends: a balance read after this stays true.
+
+    Raises UnknownAccount.
+    """
+    ids = sorted(set(account_ids))
+    if call("SELECT billing_lock_accounts(%s::bigint[])", [ids]) != len(ids):
+        raise UnknownAccount(f"One of the accounts {ids} does not exist.")
+
+
 def balance_micros(account_id: int) -> int:
     """Return an account's posted balance, the tail of an entries-only account included."""
     return call("SELECT billing_balance(%s::bigint)", [account_id])

@@ -52,6 +52,7 @@ class Migration(migrations.Migration):
                 ('amount_micros', models.BigIntegerField()),
                 ('state', models.CharField(choices=[('created', 'not yet at the gateway'), ('open', 'waiting for the payment'), ('processing', 'payment on its way'), ('failed', 'payment failed'), ('expired', 'expired'), ('quarantined', 'held for review'), ('paid', 'paid')], default='created', max_length=12)),
                 ('gateway_key', models.CharField(help_text='Idempotency key of the call, stored before it', max_length=100, unique=True)),
+                ('gateway_request', models.JSONField(blank=True, default=dict, help_text='What is asked there, so that a retry asks the same')),
                 ('checkout_session_id', models.CharField(blank=True, max_length=100, null=True, unique=True)),
                 ('checkout_url', models.URLField(blank=True, max_length=2000)),
                 ('payment_intent_id', models.CharField(blank=True, max_length=100, null=True, unique=True)),
@@ -75,6 +76,7 @@ class Migration(migrations.Migration):
                 ('origin', models.CharField(choices=[('customer', 'asked for by the organisation'), ('operator', 'asked for by an operator'), ('gateway', 'made at the gateway')], max_length=8)),
                 ('gateway_key', models.CharField(help_text='Idempotency key of the call, stored before it', max_length=100, unique=True)),
                 ('gateway_refund_id', models.CharField(blank=True, max_length=100, null=True, unique=True)),
+                ('request_id', models.UUIDField(blank=True, help_text='Of the request that asked; sent again it is the same', null=True)),
                 ('failure_reason', models.CharField(blank=True, max_length=200)),
                 ('requested_at', models.DateTimeField()),
                 ('settled_at', models.DateTimeField(blank=True, null=True)),
@@ -142,6 +144,10 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name='refund',
             index=models.Index(condition=models.Q(('state__in', ['requested', 'submitted'])), fields=['requested_at'], name='refund_unsettled'),
+        ),
+        migrations.AddConstraint(
+            model_name='refund',
+            constraint=models.UniqueConstraint(fields=('request_id', 'top_up'), name='refund_once_per_request'),
         ),
         migrations.AddConstraint(
             model_name='refund',

@@ -1,6 +1,7 @@
 """The ledger's rows, and the payments behind them."""
 
 from billing.models.ledger import Account, BooksStop, Hold, HoldMovement, JournalEntry, Posting
+from billing.models.tax import TaxDecision, TaxDetails, VatCheck
 from billing.models.topups import Dispute, GatewayCustomer, GatewayEvent, GatewayTransaction, Refund, TopUp
 
 __all__ = [
@@ -15,5 +16,8 @@ __all__ = [
     "JournalEntry",
     "Posting",
     "Refund",
+    "TaxDecision",
+    "TaxDetails",
     "TopUp",
+    "VatCheck",
 ]

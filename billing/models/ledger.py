@@ -137,6 +137,9 @@ class Hold(models.Model):
     remaining_micros = models.BigIntegerField(default=0)
     captured_micros = models.BigIntegerField(default=0)
     released_micros = models.BigIntegerField(default=0)
+    burn_micros_per_hour = models.BigIntegerField(
+        default=0, db_default=0, help_text=_("Gross, what its rental costs an hour; 0 unless running")
+    )
     expires_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField()
 
@@ -151,6 +154,7 @@ class Hold(models.Model):
                 condition=Q(remaining_micros__gte=0, captured_micros__gte=0, released_micros__gte=0),
                 name="hold_parts_not_negative",
             ),
+            models.CheckConstraint(condition=Q(burn_micros_per_hour__gte=0), name="burn_not_negative"),
         ]
         indexes: ClassVar = [
             models.Index(fields=["account"], condition=Q(remaining_micros__gt=0), name="hold_open_by_account"),

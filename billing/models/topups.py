@@ -47,6 +47,9 @@ class TopUp(models.Model):
     gateway_key = models.CharField(
         max_length=100, unique=True, help_text=_("Idempotency key of the call, stored before it")
     )
+    gateway_request = models.JSONField(
+        default=dict, blank=True, help_text=_("What is asked there, so that a retry asks the same")
+    )
     checkout_session_id = models.CharField(max_length=100, null=True, blank=True, unique=True)
     checkout_url = models.URLField(max_length=2000, blank=True)
     payment_intent_id = models.CharField(max_length=100, null=True, blank=True, unique=True)
@@ -107,6 +110,9 @@ class Refund(models.Model):
         max_length=100, unique=True, help_text=_("Idempotency key of the call, stored before it")
     )
     gateway_refund_id = models.CharField(max_length=100, null=True, blank=True, unique=True)
+    request_id = models.UUIDField(
+        null=True, blank=True, help_text=_("Of the request that asked; sent again it is the same")
+    )
     failure_reason = models.CharField(max_length=200, blank=True)
     requested_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
     requested_at = models.DateTimeField()
@@ -115,6 +121,7 @@ class Refund(models.Model):
     class Meta:
         constraints: ClassVar = [
             models.CheckConstraint(condition=Q(amount_micros__gt=0), name="refund_positive"),
+            models.UniqueConstraint(fields=["request_id", "top_up"], name="refund_once_per_request"),
         ]
         indexes: ClassVar = [
             models.Index(

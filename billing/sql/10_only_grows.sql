@@ -16,9 +16,21 @@ CREATE OR REPLACE TRIGGER holds_stay BEFORE DELETE OR TRUNCATE ON billing_hold
 CREATE OR REPLACE TRIGGER accounts_stay BEFORE DELETE OR TRUNCATE ON billing_account
     FOR EACH STATEMENT EXECUTE FUNCTION billing_refuse_change();
 
+-- A hold's money moves by movements alone. What its rental burns stands beside it: it changes by itself, and only
+-- while `billing_set_burn` is at work.
+CREATE OR REPLACE FUNCTION billing_check_burn() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    kept billing_hold := NEW;
+BEGIN
+    kept.burn_micros_per_hour := OLD.burn_micros_per_hour;
+    IF kept IS DISTINCT FROM OLD OR current_setting('billing.door', true) IS DISTINCT FROM 'set_burn' THEN
+        RAISE EXCEPTION '% only grows: no %', TG_TABLE_NAME, TG_OP USING ERRCODE = 'LB003';
+    END IF;
+    RETURN NEW;
+END $$;
 -- Depth 0 is a statement from outside; our triggers work at depth 1 and are not asked.
 CREATE OR REPLACE TRIGGER holds_move_by_movements BEFORE UPDATE ON billing_hold
-    FOR EACH ROW WHEN (pg_trigger_depth() = 0) EXECUTE FUNCTION billing_refuse_change();
+    FOR EACH ROW WHEN (pg_trigger_depth() = 0) EXECUTE FUNCTION billing_check_burn();
 
 -- An account's own terms never change; its balance only by rolling up what is already posted, which proves itself.
 CREATE OR REPLACE FUNCTION billing_check_roll_up() RETURNS trigger LANGUAGE plpgsql AS $$

@@ -1,4 +1,4 @@
--- The one door: post, reverse, hold, capture, release, roll_up. One statement each; the same key and content again is
+-- The one door: post, reverse, hold, capture, release, set_burn, roll_up. One statement each; the same key and content again is
 -- the same answer, the same key with other content an error (LB001). Lock order: hold, then accounts by id.
 
 CREATE OR REPLACE FUNCTION billing_post(
@@ -179,6 +179,23 @@ BEGIN
     INSERT INTO billing_holdmovement (hold_id, key, content_sha256, kind, amount_micros, created_at)
     VALUES (p_hold, p_key, content, 'released', amount, clock_timestamp());
     RETURN amount;
+END $$;
+
+-- Says what the hold's rental takes from the wallet an hour (gross); returns what it took before. Setting it again
+-- changes nothing. No money moves: the setting below lets this statement, and no other, past the guard of the holds.
+CREATE OR REPLACE FUNCTION billing_set_burn(p_hold bigint, p_micros_per_hour bigint)
+RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp SET billing.door = 'set_burn' AS $$
+DECLARE
+    before bigint;
+BEGIN
+    SELECT burn_micros_per_hour INTO before FROM billing_hold WHERE id = p_hold FOR NO KEY UPDATE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'hold % does not exist', p_hold USING ERRCODE = 'LB004';
+    END IF;
+    IF before IS DISTINCT FROM p_micros_per_hour THEN
+        UPDATE billing_hold SET burn_micros_per_hour = p_micros_per_hour WHERE id = p_hold;
+    END IF;
+    RETURN before;
 END $$;
 
 -- Folds the tail of an entries-only account into its stored balance; returns how many postings were folded.

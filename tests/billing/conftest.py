@@ -7,12 +7,13 @@ from types import SimpleNamespace
 
 import pytest
 from django.db import connection, transaction
+from uuid6 import uuid7
 
 from billing import ledger
 from billing.accounts import open_account
 from billing.checks import run_checks
-from billing.ledger import Line
-from billing.models import Account
+from billing.ledger import Line, Reference
+from billing.models import Account, TopUp
 from users.models import Organisation
 
 NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
@@ -42,21 +43,41 @@ def books_balance(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def wallet_of(name: str, *, currency: str = "EUR", units: int = 0) -> Account:
-    """Open a renter's wallet and top it up."""
+    """Open a renter's wallet and, with `units`, pay a top-up into it."""
     owner, _ = Organisation.objects.get_or_create(
         name=name, defaults={"kind": "renter", "type": "business", "country": "NL"}
     )
     wallet = open_account(kind=Account.Kind.WALLET, currency=currency, owner_id=owner.pk)
     if units:
-        gateway = open_account(kind=Account.Kind.GATEWAY, currency=currency)
-        ledger.post(
-            key=f"topup:{name}:{currency}:{units}",
-            kind="topup",
-            lines=[Line(wallet.pk, units * UNIT), Line(gateway.pk, -units * UNIT)],
-            effective_at=NOW,
-        )
+        paid_top_up(wallet, units=units)
         wallet.refresh_from_db()
     return wallet
+
+
+def paid_top_up(wallet: Account, *, units: int = 0, micros: int = 0, paid_at: datetime = NOW) -> TopUp:
+    """Pay money into a wallet, as the gateway's payment of the top-up's own id: the row and its entry."""
+    top_up_id, amount_micros = uuid7(), micros or units * UNIT
+    gateway = open_account(kind=Account.Kind.GATEWAY, currency=wallet.currency)
+    entry_id = ledger.post(
+        key=f"topup:{top_up_id}",
+        kind="topup",
+        lines=[Line(gateway.pk, -amount_micros), Line(wallet.pk, amount_micros)],
+        effective_at=paid_at,
+        reference=Reference(type="top_up", id=str(top_up_id)),
+    )
+    return TopUp.objects.create(
+        id=top_up_id,
+        organisation_id=wallet.owner_id or 0,
+        wallet=wallet,
+        currency=wallet.currency,
+        amount_micros=amount_micros,
+        state=TopUp.State.PAID,
+        gateway_key=f"checkout:{top_up_id}",
+        payment_intent_id=f"pi_{top_up_id.hex}",
+        created_at=paid_at,
+        paid_at=paid_at,
+        credit_entry_id=entry_id,
+    )
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from billing.books import BooksStopped, NotStopped
 from billing.checks import CLEARING_DAYS, run_checks
 from billing.ledger import Line
 from billing.models import Account, BooksStop
-from tests.billing.conftest import NOW, UNIT
+from tests.billing.conftest import NOW, UNIT, paid_top_up
 
 pytestmark = pytest.mark.django_db
 
@@ -102,7 +102,7 @@ def test_a_breach_is_logged_stops_outgoing_money_and_is_lifted_with_a_reason(boo
 
 def test_top_ups_go_on_while_the_books_are_stopped(books):
     BooksStop.objects.create(breach="I2", stopped_at=NOW)
-    ledger.post(key="t", kind="topup", lines=[Line(books.ana.pk, 1), Line(books.gateway.pk, -1)], effective_at=NOW)
+    paid_top_up(books.ana, units=1)
 
 
 def test_the_command_prints_every_check_and_exits_1_on_a_breach(books):

@@ -15,8 +15,9 @@ from billing.tasks import release_expired_holds, roll_up_accounts
 from tests.billing.conftest import NOW, UNIT
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
+FLOWS = sorted(PROJECT.glob("billing/*.py")) + sorted(PROJECT.glob("billing/re*/*.py"))
 MONEY_MODULES = [
-    *sorted(PROJECT.glob("billing/*.py")),
+    *FLOWS,
     PROJECT / "common" / "money.py",
     *sorted(PROJECT.glob("fx/*.py")),
 ]
@@ -64,7 +65,7 @@ def test_a_task_delivered_twice_at_once_does_its_work_once(books):
     assert ledger.balance_micros(books.revenue.pk) == UNIT
 
 
-@pytest.mark.parametrize("path", sorted(PROJECT.glob("billing/*.py")), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", FLOWS, ids=lambda path: str(path.relative_to(PROJECT)))
 def test_no_flow_sends_a_task(path):
     """A task that runs before its row is committed (celery/celery#8491): work is found in rows, never sent."""
     called = {

@@ -48,7 +48,7 @@ class Books(RuleBasedStateMachine):
     def people(self):
         self.account = {name: wallet_of(name) for name in ("ana", "bo")}
         self.account["revenue"] = open_account(kind=Account.Kind.REVENUE, currency="EUR")
-        self.account["gateway"] = open_account(kind=Account.Kind.GATEWAY, currency="EUR")
+        self.account["losses"] = open_account(kind=Account.Kind.LOSSES, currency="EUR")
         self.posted = dict.fromkeys(self.account, 0)
         self.held = {"ana": 0, "bo": 0}
         self.moves: dict[int, list[tuple[str, int]]] = {}
@@ -81,7 +81,7 @@ class Books(RuleBasedStateMachine):
         key = self.key()
 
         def write():
-            return ledger.post(key=key, kind="topup", lines=lines, effective_at=NOW)
+            return ledger.post(key=key, kind="grant", lines=lines, effective_at=NOW)
 
         entry = self.attempt(write, self.covered(moves), InsufficientFunds)
         if entry is None:
@@ -93,8 +93,8 @@ class Books(RuleBasedStateMachine):
         return entry
 
     @rule(target=entries, who=st.sampled_from(["ana", "bo"]), amount=amounts)
-    def top_up(self, who, amount):
-        return self.post([(who, amount), ("gateway", -amount)])
+    def grant(self, who, amount):
+        return self.post([(who, amount), ("losses", -amount)])
 
     @rule(target=entries, amount=amounts, rest=amounts)
     def pay(self, amount, rest):
