@@ -10,7 +10,7 @@ RUN pip install --no-cache-dir --require-hashes -r requirements.lock
 COPY . .
 # Compiled, collected and compressed here, once; the key is for this step only and signs nothing.
 RUN python -m config.translations \
-    && SECRET_KEY=build-only DATABASE_URL=postgres://build/build REDIS_URL=redis://build python manage.py collectstatic --no-input \
+    && SECRET_KEY=build-only DATABASE_URL=postgres://build/build REDIS_URL=redis://build EMAIL_URL=dummymail:// python manage.py collectstatic --no-input \
     && useradd --system --no-create-home bourse
 USER bourse
 

@@ -110,6 +110,14 @@ def price_table(*, now: datetime, gpu_slugs: Iterable[str] | None = None) -> dic
     }
 
 
+def median_elsewhere(gpu_id: int, *, now: datetime) -> Decimal | None:
+    """Return the median of a GPU's live on-demand prices at other clouds, of their list prices where none is live."""
+    compared = gpu_prices(
+        offers=_lowest_offers(now=now, gpu_ids=[gpu_id]).get(gpu_id, []), exchange=None, now=now
+    ).compared
+    return None if compared is None else compared.median
+
+
 def _lowest_offers(*, now: datetime, gpu_ids: Sequence[int] | None) -> dict[int, list[LowestOffer]]:
     """Read one row per GPU, cloud and series: the lowest price, and of equal ones the newest reading. Two queries."""
     clouds = {pk: (slug, name) for pk, slug, name in Cloud.objects.values_list("pk", "slug", "name")}

@@ -14,6 +14,7 @@ from functools import cache, lru_cache
 
 from babel.core import Locale
 from babel.dates import format_date, format_time, format_timedelta
+from babel.lists import format_list
 from babel.numbers import format_currency, format_decimal
 from babel.units import format_unit
 
@@ -24,6 +25,7 @@ _DAYS = {"en": "d MMM y", "pl": "d MMMM y"}
 _GROUP_FROM = 10_000
 _NOW = timedelta(minutes=1)
 _UNITS = (("duration-hour", 3600), ("duration-minute", 60), ("duration-second", 1))
+_LASTING_UNITS = (("duration-day", 86_400), ("duration-hour", 3600), ("duration-minute", 60))
 
 
 def price(value: Decimal, *, language: str) -> str:
@@ -109,6 +111,23 @@ def duration(seconds: int, *, language: str) -> str:
     """
     unit, size = next(pair for pair in _UNITS if seconds % pair[1] == 0)
     return format_unit(seconds // size, unit, locale=_locale(language))
+
+
+def lasting(seconds: int, *, language: str) -> str:
+    """Format how long something lasts, cut down to its two largest units; without the smaller one where that is 0.
+
+    >>> [lasting(seconds, language="en") for seconds in (409_053, 7200, 5400, 59)]
+    ['4 days, 17 hrs', '2 hrs', '1 hr, 30 mins', '0 mins']
+    """
+    locale = _locale(language)
+    first = next((n for n, (_, size) in enumerate(_LASTING_UNITS) if seconds >= size), len(_LASTING_UNITS) - 1)
+    parts: list[str] = []
+    left = seconds
+    for unit, size in _LASTING_UNITS[first : first + 2]:
+        count, left = divmod(left, size)
+        if count or not parts:
+            parts.append(format_unit(count, unit, length="short", locale=locale))
+    return str(format_list(parts, style="unit-short", locale=locale))
 
 
 def country(code: str, *, language: str) -> str:

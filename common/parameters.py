@@ -84,15 +84,18 @@ class Number(serializers.DecimalField):
         return value.quantize(_MOST_DECIMALS) if abs(value) < _LARGEST else value
 
 
-_NO_NUL = RegexValidator(
-    r"^[^\x00]*\Z", message=_("This text holds a NUL character."), code="null_characters_not_allowed"
-)
+def _without_nul(pattern: str) -> RegexValidator:
+    return RegexValidator(pattern, message=_("This text holds a NUL character."), code="null_characters_not_allowed")
+
+
+ANY_TEXT = _without_nul(r"^[^\x00]+\Z")
+_NOT_BLANK = _without_nul(r"^[^\x00]*[^\x00\s][^\x00]*\Z")
 
 
 class Words(serializers.CharField):
-    """A text of a form that the description can tell: by default anything without NUL, which no row can hold."""
+    """A text of a form that the description can tell: by default not blank, and without NUL, which no row can hold."""
 
-    def __init__(self, *, form: RegexValidator = _NO_NUL, **kwargs: Any) -> None:
+    def __init__(self, *, form: RegexValidator = _NOT_BLANK, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         untold = ProhibitNullCharactersValidator  # the framework's own check, which no description mentions
         self.validators = [form, *(each for each in self.validators if not isinstance(each, untold))]

@@ -10,6 +10,7 @@ from config import beat
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
 app = Celery("bourse")
+app.set_default()  # in every thread, also those of the web server
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 

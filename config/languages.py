@@ -27,7 +27,8 @@ class Edition:
 def editions(request: HttpRequest) -> list[Edition]:
     """Return this page in every language, English first."""
     match = request.resolver_match
-    paths = _paths(match.view_name, match.args, match.kwargs) if match else {}
+    # What has no name cannot be found in another language: the admin's answer to addresses that it does not have.
+    paths = _paths(match.view_name, match.args, match.kwargs) if match and match.url_name else {}
     is_translated = len(set(paths.values())) == len(settings.LANGUAGES)
     if not is_translated:
         paths = _paths("catalog:board", (), {})

@@ -1,5 +1,6 @@
 """What every page knows about the site."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -12,6 +13,7 @@ from django.utils.functional import Promise
 from django.utils.translation import get_language
 from django.utils.translation import gettext_lazy as _
 
+from billing.gateway.client import is_test
 from catalog.freshness import DATED_FOR, FRESH_FOR, LIVE_FOR, SHOWN_FOR
 from catalog.statistics import METHOD_VERSION
 from common.shown_currency import current
@@ -39,6 +41,8 @@ NAVIGATION = (
     (_("Sources"), "catalog:sources"),
     (_("API"), "api-docs"),
 )
+PERSON_NAVIGATION = ((_("Wallet"), "billing:wallet"), (_("Account"), "users:account"))
+OPERATOR_NAVIGATION = ((_("Operator"), "billing:operator-top-ups"), (_("Account"), "users:account"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +66,7 @@ def site(request: HttpRequest) -> dict[str, object]:
     """Return the template variables of every page."""
     return {
         "is_demo": settings.IS_DEMO,
+        "are_payments_tests": is_test(),
         "rules": RULES,
         "shown_currency": current(),
         "currency": current().code,
@@ -69,7 +74,8 @@ def site(request: HttpRequest) -> dict[str, object]:
         "canonical_url": request.build_absolute_uri(request.path),
         "link_preview": link_preview(request),
         "editions": editions(request),
-        "navigation": [nav_link(label, reverse(name), path=request.path) for label, name in NAVIGATION],
+        "navigation": nav_links(NAVIGATION, path=request.path),
+        "person_navigation": person_navigation(request),
     }
 
 
@@ -80,6 +86,19 @@ def link_preview(request: HttpRequest) -> LinkPreview:
         image_url=request.build_absolute_uri(static("img/og.png")),
         locale=f"{language}_{country}",
     )
+
+
+def person_navigation(request: HttpRequest) -> list[NavLink]:
+    """Return where a signed-in person goes from the masthead; nothing for a visitor, whose page everybody shares."""
+    user = getattr(request, "user", None)
+    if user is None or not user.is_authenticated:
+        return []
+    return nav_links(OPERATOR_NAVIGATION if user.is_staff else PERSON_NAVIGATION, path=request.path)
+
+
+def nav_links(navigation: Iterable[tuple[str | Promise, str]], *, path: str) -> list[NavLink]:
+    """Return the links of pairs of label and address name."""
+    return [nav_link(label, reverse(name), path=path) for label, name in navigation]
 
 
 def nav_link(label: str | Promise, href: str, *, path: str) -> NavLink:

@@ -31,6 +31,10 @@ class Overviews(_Pages):
             "sizing:llm-training",
             "catalog:sources",
             "catalog:method",
+            "users:terms",
+            "users:privacy",
+            "users:refunds",
+            "users:imprint",
         )
 
     def location(self, item: str) -> str:

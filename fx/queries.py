@@ -36,8 +36,8 @@ class UsdRate:
         return to_usd(amount, units_per_usd=self.units_per_usd)
 
 
-def usd_rate(currency: str, *, day: date) -> UsdRate:
-    """Return the last rate on or before a day; both legs are of one day. One query. Raises NoRate."""
+def usd_rate(currency: str, *, day: date, margin: Decimal = Decimal(0)) -> UsdRate:
+    """Return the last rate on or before a day, with a margin; both legs are of one day. One query. Raises NoRate."""
     wanted = {currency, "USD"} - {"EUR"}
     newest: dict[date, dict[str, Rate]] = {}
     rows = Rate.objects.filter(currency__in=wanted, held_back="", day__lte=day).order_by("-day")[: 20 * len(wanted)]
@@ -45,12 +45,12 @@ def usd_rate(currency: str, *, day: date) -> UsdRate:
         newest.setdefault(row.day, {})[row.currency] = row
     for found in newest.values():
         if wanted <= found.keys():
-            return _cross(currency, found)
+            return _cross(currency, found, margin)
     raise NoRate(currency)
 
 
-def _cross(currency: str, found: dict[str, Rate]) -> UsdRate:
+def _cross(currency: str, found: dict[str, Rate], margin: Decimal) -> UsdRate:
     usd = found["USD"]
     per_eur = Decimal(1) if currency == "EUR" else found[currency].units_per_eur
-    rate = units_per_usd(units_per_eur=per_eur, usd_per_eur=usd.units_per_eur)
+    rate = units_per_usd(units_per_eur=per_eur, usd_per_eur=usd.units_per_eur, margin=margin)
     return UsdRate(currency=currency, units_per_usd=rate, day=usd.day, origin=usd.origin)

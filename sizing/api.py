@@ -7,20 +7,20 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.exceptions import ErrorDetail, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
+from common.json_body import BoundedJSONParser
 from common.parameters import QueryParameters
 from sizing.engine.request import RequestError
 from sizing.estimates import answer_estimate
-from sizing.json_body import BoundedJSONParser
 from sizing.serializers import EstimateRequestSerializer, EstimateSerializer
+from users.api.throttling import CountedView
 
 
 class NoParameters(QueryParameters):
     """The call takes no query parameters."""
 
 
-class EstimateCall(APIView):
+class EstimateCall(CountedView):
     """Estimates."""
 
     http_method_names = ["post"]

@@ -10,6 +10,8 @@ from django.db.backends.postgresql.operations import DatabaseOperations
 from django.utils import translation
 from pytest_django.plugin import DjangoDbBlocker
 
+from tests.billing.gateway_server import fake_stripe, gateway_process  # noqa: F401  # fixtures for every folder
+
 SHARED_DATA = Path(__file__).resolve().parent.parent.parent / "shared" / "data"
 
 

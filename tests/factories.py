@@ -4,6 +4,8 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from itertools import count
 
+from allauth.account.models import EmailAddress
+
 from catalog.models import (
     BestAsk,
     Cloud,
@@ -146,6 +148,7 @@ def make_member(
 ) -> User:
     """Return a person with a verified address who acts for the organisation."""
     user = User.objects.create_user(email=email or f"person-{next(_numbers)}@example.com", password=password)
+    EmailAddress.objects.create(user=user, email=user.email, verified=True, primary=True)
     Membership.objects.create(
         user=user, organisation=organisation or make_organisation(), role=role, joined_at=NOW - timedelta(days=90)
     )
@@ -153,5 +156,7 @@ def make_member(
 
 
 def make_operator(*, email: str = "operator@example.com") -> User:
-    """Return an operator."""
-    return User.objects.create_superuser(email=email, password="long-enough-1")
+    """Return an operator with a verified address."""
+    user = User.objects.create_superuser(email=email, password="long-enough-1")
+    EmailAddress.objects.create(user=user, email=user.email, verified=True, primary=True)
+    return user

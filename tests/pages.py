@@ -15,6 +15,10 @@ PAGES = [
     "/clouds/aws/",
     "/sources/",
     "/method/",
+    "/terms-of-use/",
+    "/privacy/",
+    "/refunds/",
+    "/imprint/",
 ]
 
 # The same pages in another language are checked for what differs: words, their length, and the letters they need.
@@ -31,5 +35,9 @@ TRANSLATED = [
         "/clouds/aws/",
         "/sources/",
         "/method/",
+        "/terms-of-use/",
+        "/privacy/",
+        "/refunds/",
+        "/imprint/",
     )
 ]

@@ -4,7 +4,7 @@ A missing value becomes "n/p" with the full words for screen readers; it is neve
 """
 
 from datetime import date, datetime
-from decimal import Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from functools import cache
 
 from django import template
@@ -14,6 +14,7 @@ from django.utils.translation import get_language, override
 from django.utils.translation import gettext as _
 
 from common import formats
+from common.money import from_micros
 from common.shown_currency import current
 
 register = template.Library()
@@ -148,6 +149,46 @@ def month(text: str) -> str:
 def duration(seconds: Decimal | int) -> str:
     """Format a length of time in its largest whole unit: 10 minutes."""
     return formats.duration(int(seconds), language=_language())
+
+
+@register.filter
+def lasting(seconds: int) -> str:
+    """Format how long something lasts in its two largest units: 4 days, 17 hrs."""
+    return formats.lasting(seconds, language=_language())
+
+
+@register.filter
+def cents(micros: int) -> str:
+    """Format money that has moved with 2 decimals, without its currency: 11.65."""
+    return formats.amount(from_micros(micros), language=_language())
+
+
+@register.filter
+def cents_left(micros: int) -> str:
+    """Format money that is there with 2 decimals, rounded down: never more than there is."""
+    return formats.amount(_in_cents(micros, ROUND_FLOOR), language=_language())
+
+
+@register.filter
+def sum_in(micros: int, currency: str) -> str:
+    """Format money that has moved with its currency, for a sentence: 1,000.00 EUR, Dutch € 1.000,00."""
+    return formats.total(from_micros(micros), currency, language=_language())
+
+
+@register.filter
+def sum_left_in(micros: int, currency: str) -> str:
+    """Format money that is there with its currency, rounded down."""
+    return formats.total(_in_cents(micros, ROUND_FLOOR), currency, language=_language())
+
+
+@register.filter
+def sum_owed_in(micros: int, currency: str) -> str:
+    """Format money that is owed with its currency, rounded up: what pays it."""
+    return formats.total(_in_cents(micros, ROUND_CEILING), currency, language=_language())
+
+
+def _in_cents(micros: int, rounding: str) -> Decimal:
+    return from_micros(micros).quantize(Decimal("0.01"), rounding=rounding)
 
 
 @register.filter

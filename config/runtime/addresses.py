@@ -6,9 +6,11 @@ temporary one, with a name derived from the home, so that every process computes
 """
 
 import hashlib
+import json
 import os
 import secrets
 import tempfile
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -65,6 +67,52 @@ def broker_url(redis_address: str) -> str:
         return redis_address
     number = parts.query.removeprefix("db=") or "0"
     return f"redis+socket://{parts.path}?virtual_host={number}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FakeStripe:
+    """How the demo's test gateway is reached: its port and secrets, made once so that its links stay good."""
+
+    port: int
+    api_key: str
+    webhook_secret: str
+
+    @property
+    def url(self) -> str:
+        """Its origin, for the library and for browsers alike."""
+        return f"http://localhost:{self.port}"
+
+
+def fake_stripe() -> FakeStripe | None:
+    """Return this home's test gateway; None before the first demo."""
+    try:
+        return FakeStripe(**json.loads(_fake_stripe_note().read_text()))
+    except (FileNotFoundError, ValueError, TypeError):
+        return None
+
+
+def remember_fake_stripe(*, port: int) -> FakeStripe:
+    """Note the port of this home's test gateway, keeping its secrets or making them; readable by the owner only."""
+    before = fake_stripe()
+    fake = FakeStripe(
+        port=port,
+        api_key=before.api_key if before else f"sk_test_{secrets.token_hex(16)}",
+        webhook_secret=before.webhook_secret if before else f"whsec_{secrets.token_hex(24)}",
+    )
+    fresh = _fake_stripe_note().with_suffix(".new")
+    fresh.touch(mode=0o600)
+    fresh.write_text(json.dumps(asdict(fake)))
+    fresh.replace(_fake_stripe_note())
+    return fake
+
+
+def fake_stripe_state() -> Path:
+    """Return the file in which the test gateway keeps its payments."""
+    return home() / "fake_stripe.sqlite"
+
+
+def _fake_stripe_note() -> Path:
+    return home() / "fake_stripe.json"
 
 
 def static_root() -> Path:

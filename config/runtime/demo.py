@@ -1,8 +1,9 @@
 """`manage.py demo`: the whole site on one machine, until Ctrl-C.
 
-Steps: own the home (stopping what a killed run left), start PostgreSQL and the broker, migrate and load the sample
-data, start web, worker and beat, wait until `/readyz` is satisfied, write `demo.json`, print the address. Then watch:
-a process that dies is started again. On SIGINT or SIGTERM everything is stopped, in reverse order, exit 0.
+Steps: own the home (stopping what a killed run left), start PostgreSQL, the broker and the test-payment server (unless
+a test key of Stripe is set), migrate and load the sample data, start web, worker and beat, wait until `/readyz` is
+satisfied, have payment messages sent to the site, write `demo.json`, print the address. Then watch: a process that dies
+is started again. On SIGINT or SIGTERM everything is stopped, in reverse order, exit 0.
 A second run with the same home resumes with the same data.
 """
 
@@ -10,7 +11,6 @@ import argparse
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -19,12 +19,12 @@ import urllib.request
 from pathlib import Path
 from types import FrameType
 
-from config.runtime import addresses, postgres, root, servers, valkey
+from billing.gateway.keys import fault_of_keys
+from config.runtime import addresses, gateway, ports, postgres, root, servers, valkey
 from config.runtime.lines import say, step
 from config.runtime.processes import Child
 
 READY_WITHIN_SECONDS = 90
-_PORTS_TRIED = 50
 _CALM_SECONDS = 30
 
 
@@ -52,6 +52,7 @@ def main(arguments: list[str]) -> int:
         servers.HomeBusy,
         postgres.PostgresUnavailable,
         valkey.BrokerUnavailable,
+        gateway.GatewayUnavailable,
         root.RootRefused,
         NotReady,
     ) as why:
@@ -82,18 +83,23 @@ def _raise_stopped(number: int, frame: FrameType | None) -> None:
 def _run(wanted_port: int) -> int:
     say("GPU Bourse: starting")
     env = dict(os.environ)
+    if fault := fault_of_keys(env.get("STRIPE_SECRET_KEY", ""), [], is_local=True):
+        raise NotReady(fault)
     children: list[Child] = []
     with servers.owned(env) as own_servers:
-        _prepare(env)
-        port = _free_port(wanted_port)
-        address = f"http://localhost:{port}/"
         try:
+            children += _test_gateway(env)
+            servers.note([*own_servers, *children])
+            _prepare(env)
+            port = _free_port(wanted_port)
+            address = f"http://localhost:{port}/"
             with step("Starting web, worker and beat"):
                 for child in _site(port, env):
                     child.start()
                     children.append(child)
                 servers.note([*own_servers, *children])
                 _wait_until_ready(port, children)
+            _say_how_payments_work(address)
             _write_demo_json(address)
             say(f"Ready: {address}")
             _watch([*own_servers, *children], own_servers)
@@ -104,6 +110,22 @@ def _run(wanted_port: int) -> int:
             for child in reversed(children):
                 child.stop()
     return 0
+
+
+def _test_gateway(env: dict[str, str]) -> list[Child]:
+    if env.get("STRIPE_SECRET_KEY"):
+        return []
+    with step("Starting the test-payment server"):
+        return [gateway.start(env)]
+
+
+def _say_how_payments_work(address: str) -> None:
+    fake = addresses.fake_stripe()
+    if os.environ.get("STRIPE_SECRET_KEY") or fake is None:
+        say("Payments go to Stripe with your test key: no real money moves")
+        return
+    gateway.send_messages_to(f"{address}webhooks/stripe/")
+    say(f"Test payments: {fake.url}/ (no real money moves)")
 
 
 def _prepare(env: dict[str, str]) -> None:
@@ -123,7 +145,7 @@ def _site(port: int, env: dict[str, str]) -> list[Child]:
     celery = [str(binaries / "celery"), "-A", "config.celery"]
     web = [str(binaries / "gunicorn"), "config.wsgi", "--worker-class=gthread", "--workers=2", "--threads=4"]
     web.append("--no-control-socket")  # it would lie outside our home
-    bind = [f"--bind={host}:{port}" for host in _loopback_hosts()]
+    bind = [f"--bind={host}:{port}" for host in ports.loopback_hosts()]
     worker = [*celery, "worker", "--loglevel=INFO", "--concurrency=2", "--hostname=worker@local"]
     beat = [*celery, "beat", "--loglevel=INFO", f"--schedule={addresses.run_folder() / 'beat-schedule'}", "--pidfile="]
     return [
@@ -133,36 +155,13 @@ def _site(port: int, env: dict[str, str]) -> list[Child]:
     ]
 
 
-def _loopback_hosts() -> list[str]:
-    if not socket.has_ipv6:
-        return ["127.0.0.1"]
-    try:
-        with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as probe:
-            probe.bind(("::1", 0))
-    except OSError:
-        return ["127.0.0.1"]
-    return ["127.0.0.1", "[::1]"]
-
-
 def _free_port(wanted: int) -> int:
-    for port in range(wanted, min(wanted + _PORTS_TRIED, 65536)):
-        if _is_free(port):
-            if port != wanted:
-                say(f"  Port {wanted} is taken: using {port}")
-            return port
-    raise NotReady(f"No free port from {wanted} on: name another with --port.")
-
-
-def _is_free(port: int) -> bool:
-    for host in _loopback_hosts():
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        with socket.socket(family, socket.SOCK_STREAM) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind((host.strip("[]"), port))
-            except OSError:
-                return False
-    return True
+    port = ports.first_free(wanted)
+    if port is None:
+        raise NotReady(f"No free port from {wanted} on: name another with --port.")
+    if port != wanted:
+        say(f"  Port {wanted} is taken: using {port}")
+    return port
 
 
 def _wait_until_ready(port: int, children: list[Child]) -> None:

@@ -8,6 +8,8 @@ import logging
 import os
 import secrets
 import sys
+from dataclasses import asdict
+from datetime import UTC, datetime
 
 import django
 from django.core.management import call_command
@@ -34,6 +36,8 @@ def main() -> int:
     with step("Loading GPUs, clouds and dated list prices"):
         _load_catalogue()
     _seed_operator()
+    with step("Filling the sample wallets"):
+        _seed_renter()
     return 0
 
 
@@ -43,17 +47,49 @@ def _load_catalogue() -> None:
 
 
 def _seed_operator() -> None:
-    from django.contrib.auth import get_user_model  # noqa: PLC0415  # models load only after setup
+    # Models load only after setup.
+    from allauth.account.models import EmailAddress  # noqa: PLC0415
+    from django.contrib.auth import get_user_model  # noqa: PLC0415
 
-    path = addresses.home() / "people.json"
-    people = json.loads(path.read_text()) if path.exists() else {}
+    people = _people()
     users = get_user_model().objects
     if "operator" not in people or not users.filter(email=people["operator"]["email"]).exists():
         password = secrets.token_urlsafe(12)
         users.filter(email=OPERATOR_EMAIL).delete()
         get_user_model()._default_manager.create_superuser(email=OPERATOR_EMAIL, password=password)
-        path.touch(mode=0o600)
-        path.write_text(json.dumps({**people, "operator": {"email": OPERATOR_EMAIL, "password": password}}))
+        _note_person("operator", {"email": OPERATOR_EMAIL, "password": password})
+    operator = users.get(email=OPERATOR_EMAIL)
+    EmailAddress.objects.get_or_create(
+        user=operator, email=OPERATOR_EMAIL, defaults={"verified": True, "primary": True}
+    )
+
+
+def _seed_renter() -> None:
+    # Models load only after setup.
+    from django.conf import settings  # noqa: PLC0415
+    from django.contrib.auth import get_user_model  # noqa: PLC0415
+
+    from billing.sample_wallets import fill_sample_wallets, open_sample_renter  # noqa: PLC0415
+
+    now = datetime.now(UTC)
+    renter = _people().get("renter")
+    if renter is None or not get_user_model().objects.filter(email=renter["email"]).exists():
+        _note_person("renter", asdict(open_sample_renter(password=secrets.token_urlsafe(12), now=now)))
+    if settings.FAKE_STRIPE_URL:  # with a key of Stripe nobody is there to pay
+        fill_sample_wallets(now=now)
+
+
+def _people() -> dict[str, dict[str, str]]:
+    path = addresses.home() / "people.json"
+    return dict(json.loads(path.read_text())) if path.exists() else {}
+
+
+def _note_person(role: str, person: dict[str, str]) -> None:
+    path = addresses.home() / "people.json"
+    fresh = path.with_suffix(".new")
+    fresh.touch(mode=0o600)
+    fresh.write_text(json.dumps({**_people(), role: person}))
+    fresh.replace(path)
 
 
 if __name__ == "__main__":

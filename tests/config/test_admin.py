@@ -8,7 +8,11 @@ from django.urls import reverse
 
 from billing import books, holds, ledger
 from billing.ledger import Line
+from billing.models import TaxDetails
+from billing.tax.check_vat_ids import check_due
+from billing.tax.vies import SampleRegister
 from tests.billing.conftest import wallet_of
+from tests.factories import make_organisation
 from users.models import User
 
 pytestmark = pytest.mark.django_db
@@ -18,11 +22,13 @@ MODELS = sorted(admin.site._registry, key=lambda model: model._meta.label)
 
 @pytest.fixture
 def rows(site_data):
-    """The catalogue, a wallet with an entry and a hold."""
+    """The catalogue, a wallet with an entry and a hold, a VAT number with its answer and the tax decided from it."""
     ana, bo = wallet_of("ana", units=10), wallet_of("bo", units=10)
     ledger.post(key="t", kind="x", lines=[Line(ana.pk, -1), Line(bo.pk, 1)], effective_at=NOW)
     holds.place_hold(key="h", account_id=ana.pk, amount_micros=5)
     books._stop("I2: an example", now=NOW)
+    TaxDetails.objects.create(organisation=make_organisation(), vat_id="NL004495445B01", next_check_at=NOW)
+    check_due(register=SampleRegister(), now=NOW)
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model._meta.label)

@@ -11,12 +11,14 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from config.runtime import addresses, postgres, servers
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
+A_THOUSAND_EACH = dict.fromkeys(("EUR", "USD", "GBP"), "1000.000000")
 SECOND_START_SECONDS = 40  # 20 on a quiet machine; this one also runs the rest of the suite
 
 pytestmark = [pytest.mark.demo, pytest.mark.timeout(240)]
@@ -61,6 +63,19 @@ def get(url: str) -> tuple[int, str]:
         return answer.status, answer.read().decode()
 
 
+def line_about_payments(lines: list[str]) -> str:
+    return next(line for line in lines if line.startswith("Test payments: http://localhost:"))
+
+
+def available_of(facts: dict[str, Any]) -> dict[str, str]:
+    """Ask the API with the renter's key what each wallet has."""
+    request = urllib.request.Request(
+        f"{facts['base_url']}api/v1/wallets/", headers={"Authorization": f"Bearer {facts['renter']['api_key']}"}
+    )
+    with urllib.request.urlopen(request, timeout=20) as answer:
+        return {wallet["currency"]: wallet["available"] for wallet in json.load(answer)["results"]}
+
+
 def processes_of(home: Path) -> list[str]:
     """Every living process that names the home on its command line, plus those noted in it."""
     found = []
@@ -83,6 +98,10 @@ def test_the_demo_starts_survives_a_kill_and_stops_without_a_trace(tmp_path):
         facts = json.loads((home / "demo.json").read_text())
         assert facts["base_url"] == f"http://localhost:{port}/"
         assert {"email", "password"} <= facts["operator"].keys()
+        assert facts["renter"].keys() == {"email", "password", "api_key"}
+        assert available_of(facts) == A_THOUSAND_EACH
+        payments = line_about_payments(lines)
+        assert "no real money moves" in payments
         assert get(f"http://localhost:{port}/readyz")[0] == 200
         status, page = get(facts["base_url"])
         assert status == 200
@@ -92,10 +111,12 @@ def test_the_demo_starts_survives_a_kill_and_stops_without_a_trace(tmp_path):
 
     started = time.monotonic()
     with demo(home, port) as process:
-        lines_until(process, "Ready: ")
+        lines = lines_until(process, "Ready: ")
         assert time.monotonic() - started < SECOND_START_SECONDS
         again = json.loads((home / "demo.json").read_text())
-        assert again["operator"] == facts["operator"], "a second start resumes with the same data"
+        assert again == facts, "a second start resumes with the same data"
+        assert available_of(again) == A_THOUSAND_EACH, "the sample payments are made once"
+        assert line_about_payments(lines) == payments, "payment pages keep their address"
         process.send_signal(signal.SIGTERM)
         assert process.wait(40) == 0
     assert processes_of(home) == []
@@ -140,6 +161,16 @@ def test_the_demo_runs_on_outside_servers_and_leaves_them_running(tmp_path, monk
             assert process.wait(40) == 0
         assert postgres.accepts_connections(), "what was there before is left alone"
         assert not list(home.glob("postgres-*"))
+
+
+def test_a_live_key_is_refused_in_words_before_anything_starts(tmp_path):
+    with demo(tmp_path / "home", free_port(), STRIPE_SECRET_KEY="sk_live_1") as process:
+        assert process.stdout is not None
+        output = process.stdout.read()
+        assert process.wait(30) == 1
+    assert "real money would move" in output
+    assert "Traceback" not in output
+    assert not (tmp_path / "home").exists()
 
 
 def test_a_bad_port_is_refused_in_words():

@@ -40,7 +40,7 @@ def test_the_site_waits_for_healthy_servers_and_a_prepared_database(compose):
 
 def test_no_secret_has_a_default(compose):
     text = (PROJECT / "docker-compose.yml").read_text()
-    for name in ("SECRET_KEY", "POSTGRES_PASSWORD", "ALLOWED_HOSTS"):
+    for name in ("SECRET_KEY", "POSTGRES_PASSWORD", "ALLOWED_HOSTS", "EMAIL_URL"):
         assert re.search(rf"\$\{{{name}:\?", text), f"{name} must be demanded"
     assert compose["services"]["web"]["environment"]["BOURSE_ENV"] == "production"
 
@@ -69,6 +69,7 @@ def test_production_settings_pass_the_deployment_check():
         "BOURSE_ENV": "production",
         "SECRET_KEY": "k" * 30 + "0123456789abcdefghijklmnopqrstuvwxyz",
         "ALLOWED_HOSTS": "bourse.example",
+        "EMAIL_URL": "smtp+tls://mail.bourse.example:587",
     }
     command = [sys.executable, "-m", "django", "check", "--deploy", "--fail-level", "WARNING"]
     answer = subprocess.run(command, env=env, cwd=PROJECT, capture_output=True, text=True, check=False)

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from config.runtime import addresses, postgres, root, servers, valkey
+from config.runtime import addresses, gateway, postgres, root, servers, valkey
 from config.runtime.processes import Child, note_children, start_ticks, stop_leftovers
 
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root needs a disguise")
@@ -154,3 +155,27 @@ def test_production_refuses_to_start_without_its_secret():
     )
     assert answer.returncode != 0
     assert "SECRET_KEY" in answer.stderr
+
+
+def test_the_test_payment_server_keeps_its_port_and_secrets_and_moves_when_the_port_is_taken(home):
+    addresses.private_folder(home)
+    child = gateway.start(dict(os.environ))
+    first = addresses.fake_stripe()
+    child.stop()
+    assert first is not None
+    assert (home / "fake_stripe.json").stat().st_mode & 0o077 == 0
+    child = gateway.start(dict(os.environ))
+    child.stop()
+    assert addresses.fake_stripe() == first
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.bind(("127.0.0.1", first.port))
+        taken.listen()
+        child = gateway.start(dict(os.environ))
+        child.stop()
+    moved = addresses.fake_stripe()
+    assert moved is not None
+    assert moved.port != first.port
+    assert (moved.api_key, moved.webhook_secret) == (first.api_key, first.webhook_secret)
+    with pytest.raises(gateway.GatewayUnavailable):
+        gateway.send_messages_to("http://localhost:1/")

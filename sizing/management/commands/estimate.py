@@ -9,9 +9,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from common.json_body import MOST_BYTES
 from sizing.engine.request import CHOICES, LIMITS, RequestError
 from sizing.estimates import answer_estimate
-from sizing.json_body import MOST_BYTES
 
 SHOWN_FITS = 12
 

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import IO, Any
+from typing import IO, Any, ClassVar
 
 from django.utils.translation import gettext as _
 from rest_framework.exceptions import ParseError
@@ -19,14 +19,15 @@ class BoundedJSONParser(BaseParser):
     """Parses `application/json`."""
 
     media_type = "application/json"
+    most_bytes: ClassVar[int] = MOST_BYTES
 
     def parse(
         self, stream: IO[bytes], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
     ) -> Any:
         """Return the body's value. Raises ParseError, or a 413 problem for a body that is too large."""
-        body = stream.read(MOST_BYTES + 1)
-        if len(body) > MOST_BYTES:
-            detail = _("The body is larger than %(most)d KB.") % {"most": MOST_BYTES // 1024}
+        body = stream.read(self.most_bytes + 1)
+        if len(body) > self.most_bytes:
+            detail = _("The body is larger than %(most)d KB.") % {"most": self.most_bytes // 1024}
             raise Problem(status=HTTPStatus.REQUEST_ENTITY_TOO_LARGE, code="too_large", detail=detail)
         try:
             value = json.loads(body.decode("utf-8"), parse_constant=_refuse, object_pairs_hook=_without_repeats)
