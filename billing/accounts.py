@@ -1,8 +1,10 @@
 """Opening accounts: one per owner, kind and currency; asking twice gives the same one."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
+from itertools import product
 
 from django.db import transaction
+from django.db.models import Q
 
 from billing.models import Account
 
@@ -27,12 +29,21 @@ def open_account(*, kind: Account.Kind, currency: str, owner_id: int | None = No
     return account
 
 
-def open_settlement_accounts(*, owner_ids: Iterable[int]) -> None:
-    """Open what settling hours needs: revenue and tax in every currency, cost, and these providers' payables, in USD."""
-    for currency in WALLET_CURRENCIES:
-        open_account(kind=Account.Kind.REVENUE, currency=currency)
-        open_account(kind=Account.Kind.TAX, currency=currency)
-    open_account(kind=Account.Kind.COST, currency="USD")
-    payables = Account.objects.filter(kind=Account.Kind.PAYABLE, currency="USD")
-    for owner_id in sorted(set(owner_ids) - set(payables.values_list("owner__pk", flat=True))):
-        open_account(kind=Account.Kind.PAYABLE, currency="USD", owner_id=owner_id)
+def open_settlement_accounts(*, owner_ids: Collection[int]) -> None:
+    """Open what settling hours needs: revenue and tax in each currency, cost, and these providers' payables, in USD.
+
+    One query once they are open.
+    """
+    revenue_and_tax = product((Account.Kind.REVENUE, Account.Kind.TAX), WALLET_CURRENCIES, [None])
+    payables = product([Account.Kind.PAYABLE], ["USD"], owner_ids)
+    wanted = {*revenue_and_tax, (Account.Kind.COST, "USD", None), *payables}
+    ours = Q(owner__isnull=True, kind__in=[Account.Kind.REVENUE, Account.Kind.TAX, Account.Kind.COST])
+    theirs = Q(owner__in=owner_ids, kind=Account.Kind.PAYABLE)
+    known = set(Account.objects.filter(ours | theirs).values_list("kind", "currency", "owner"))
+    for kind, currency, owner_id in sorted(wanted - known, key=str):
+        open_account(kind=kind, currency=currency, owner_id=owner_id)
+
+
+def open_payable(*, owner_id: int) -> int:
+    """Return the account of what we owe a provider, in USD, opened if need be."""
+    return open_account(kind=Account.Kind.PAYABLE, currency="USD", owner_id=owner_id).pk

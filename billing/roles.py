@@ -16,14 +16,22 @@ DOOR = (
     "billing_place_hold(text, bigint, bigint, text, text, timestamptz)",
     "billing_capture(bigint, text, text, bigint, bigint[], bigint[], text, text, text, timestamptz)",
     "billing_release(bigint, text, bigint)",
+    "billing_settle(bigint[], text[], timestamptz[], text[], bigint[], bigint[], bigint[], text[], bigint[], text[], bigint[])",
     "billing_raise_hold(bigint, text, bigint)",
     "billing_set_burn(bigint, bigint)",
     "billing_roll_up(bigint)",
     "billing_balance(bigint)",
     "billing_lock_accounts(bigint[])",
+    "billing_lock_wallet(bigint, text)",
+    "billing_wallet_state(bigint, text)",
+    "billing_tax_state(bigint, timestamptz)",
 )
 _OPENING = "kind, currency, owner_id, posted_micros, held_micros, entries_only, rolled_up_to, opened_at"
-_INNER = ("billing_write_postings(bigint, bigint[], bigint[])", "billing_same_entry(text, bytea)")
+_INNER = (
+    "billing_write_postings(bigint, bigint[], bigint[])",
+    "billing_same_entry(text, bytea)",
+    "billing_known_entries(bigint[], text[], bytea[])",
+)
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}", re.ASCII)
 
 

@@ -5,8 +5,10 @@ The money comes the way all money comes: a top-up, a payment on its page, the on
 
 import json
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from uuid import UUID, uuid5
 
@@ -25,6 +27,8 @@ from users.sign_up import open_organisation
 EMAIL = "renter@demo.example"
 NAME = "Orla Labs B.V."
 AMOUNT = Decimal("1000.00")
+SPENT = Decimal("36.30")  # in USD, by the two sample rentals that have ended when the demo opens first
+PAID_BEFORE = timedelta(days=2)
 _SERIES = UUID("6f0c5f6e-5a35-4d0e-9d2a-9a1f6f0d3c11")  # of the ids of sample top-ups
 _TEST_CARD = "4242424242424242"
 _MOST_TRIES = 5
@@ -75,10 +79,25 @@ def open_sample_renter(*, password: str, now: datetime) -> Renter:
 
 
 def fill_sample_wallets(*, now: datetime) -> None:
-    """Pay the sample amount into each wallet of the renter, once. Raises GatewayError, SamplePaymentFailed."""
+    """Pay the sample amount into each wallet of the renter, once, two days before. Raises GatewayError, SamplePaymentFailed."""
     membership = Membership.objects.select_related("organisation", "user").get(user__email=EMAIL)
-    for currency in WALLET_CURRENCIES:
-        pay_sample_top_up(membership=membership, currency=currency, amount=AMOUNT, now=now)
+    paid = TopUp.objects.filter(organisation=membership.organisation, state=TopUp.State.PAID)
+    if set(WALLET_CURRENCIES) <= set(paid.values_list("currency", flat=True)):
+        return
+    with _gateway_at(now - PAID_BEFORE, now=now):
+        for currency in WALLET_CURRENCIES:
+            amount = AMOUNT + SPENT if currency == "USD" else AMOUNT
+            pay_sample_top_up(membership=membership, currency=currency, amount=amount, now=now - PAID_BEFORE)
+
+
+@contextmanager
+def _gateway_at(moment: datetime, *, now: datetime) -> Iterator[None]:
+    """Turn the test gateway's clock back, and on again afterwards."""
+    _control("clock", now=int(moment.timestamp()))
+    try:
+        yield
+    finally:
+        _control("clock", now=int(now.timestamp()))
 
 
 def pay_sample_top_up(*, membership: Membership, currency: str, amount: Decimal, now: datetime) -> None:
@@ -120,9 +139,13 @@ def _sample_top_up(membership: Membership, *, currency: str, amount: Decimal, no
 
 
 def _pay(checkout_session_id: str) -> None:
+    _control(f"sessions/{checkout_session_id}/pay", method=_TEST_CARD)
+
+
+def _control(path: str, **wishes: object) -> None:
     request = urllib.request.Request(  # noqa: S310  # our own loopback address
-        f"{settings.FAKE_STRIPE_URL}/_control/sessions/{checkout_session_id}/pay",
-        data=json.dumps({"method": _TEST_CARD}).encode(),
+        f"{settings.FAKE_STRIPE_URL}/_control/{path}",
+        data=json.dumps(wishes).encode(),
         headers={"Content-Type": "application/json"},
         method="POST",
     )

@@ -8,13 +8,13 @@ REVERSAL = ":reversal"
 # Which kinds of entry a reader means by one word. What is none of them is still in the statement as a whole.
 GROUPS: dict[str, tuple[Promise, tuple[str, ...]]] = {
     "top-ups": (_("Top-ups"), ("topup", f"topup{REVERSAL}")),
-    "usage": (_("GPU-hours"), ("settlement", f"settlement{REVERSAL}")),
+    "usage": (_("GPU-hours"), ("rental_hour", f"rental_hour{REVERSAL}")),
     "refunds": (_("Refunds"), ("refund", "refund_failed")),
     "disputes": (_("Disputes and what is owed"), ("dispute", "dispute_won", "receivable_paid")),
 }
 _TITLES: dict[str, Promise] = {
     "topup": _("Top-up"),
-    "settlement": _("GPU-hours"),
+    "rental_hour": _("GPU-hours"),
     "refund": _("Refund to the payment it came from"),
     "refund_failed": _("Refund failed, money is back"),
     "dispute": _("Payment disputed by the payer’s bank"),
@@ -27,7 +27,7 @@ _TITLES: dict[str, Promise] = {
 def title_of(kind: str) -> str | Promise:
     """Return the words for a kind of entry; a kind without words stands for itself.
 
-    >>> str(title_of("topup")), str(title_of("settlement:reversal")), title_of("payout_run")
+    >>> str(title_of("topup")), str(title_of("rental_hour:reversal")), title_of("payout_run")
     ('Top-up', 'GPU-hours, taken back', 'payout run')
     """
     plain = kind.removesuffix(REVERSAL)

@@ -5,7 +5,7 @@ from typing import Any
 
 from celery import shared_task
 
-from billing import books, holds, ledger, receivables
+from billing import holds, ledger, receivables
 from billing.gateway import client
 from billing.models import Account
 from billing.reconcile import close, run
@@ -27,12 +27,6 @@ def roll_up_accounts(**_room: Any) -> None:
     """Fold the tails of the entries-only accounts."""
     for account_id in Account.objects.filter(entries_only=True).order_by("pk").values_list("pk", flat=True):
         ledger.roll_up(account_id)
-
-
-@shared_task(name="billing.audit_books")
-def audit_books(**_room: Any) -> None:
-    """Check the books; a breach is logged and stops new outgoing money."""
-    books.audit(now=datetime.now(UTC))
 
 
 @shared_task(name="billing.apply_gateway_events")

@@ -27,7 +27,10 @@ EXAMPLES = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Headline:
-    """The price column: USD per GPU-hour without tax. `cloud_slug` and `cloud_name` are None for the exchange."""
+    """The price column: USD per GPU-hour without tax. `cloud_slug` and `cloud_name` are None for the exchange.
+
+    `devices_available`: how many GPUs are free on the exchange; None elsewhere.
+    """
 
     price_usd_per_gpu_hour: Decimal
     kind: PriceKind
@@ -36,6 +39,7 @@ class Headline:
     observed_at: datetime
     priced_on: date | None
     freshness: Freshness
+    devices_available: int | None = None
 
     @property
     def is_live(self) -> bool:
@@ -187,6 +191,7 @@ def _headline(
             observed_at=exchange.observed_at,
             priced_on=None,
             freshness=freshness(observed_at=exchange.observed_at, priced_on=None, is_list=False, now=now),
+            devices_available=exchange.devices_available,
         )
     if by_series["on_demand"]:
         return _headline_of(_lowest(by_series["on_demand"]), kind="on_demand", now=now)

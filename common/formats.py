@@ -51,6 +51,11 @@ def amount(value: Decimal, *, language: str) -> str:
     return _number(value, "#,##0.00", language)
 
 
+def exact(value: Decimal, *, language: str) -> str:
+    """Format a sum of money with all six decimals that the books keep, without its currency: 9.285465."""
+    return _number(value, "#,##0.000000", language)
+
+
 def figure(value: Decimal | int, *, language: str, decimals: int = 2) -> str:
     """Format a specification figure: only the decimals it has, at most `decimals`; groups from 10,000 up."""
     pattern = ("#,##0" if Decimal(value).copy_abs() >= _GROUP_FROM else "0") + (

@@ -11,6 +11,7 @@ urlpatterns = [
     path("v1/", include("sizing.api_urls")),
     path("v1/", include("billing.api_urls")),
     path("v1/", include("marketplace.api_urls")),
+    path("v1/", include("users.api_urls")),
     path("docs/", show_docs, name="api-docs"),
     re_path(r"", UnknownPath.as_view()),  # matches whatever is left, line breaks too
 ]

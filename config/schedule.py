@@ -55,7 +55,7 @@ SCHEDULE: dict[str, dict[str, Any]] = {
     "reconcile": {"task": "billing.reconcile", "schedule": crontab(minute=23), "options": {"expires": 3000}},
     "close-day": {"task": "billing.close_day", "schedule": crontab(hour=4, minute=47), "options": {"expires": 3600}},
     "audit-books": {
-        "task": "billing.audit_books",
+        "task": "marketplace.audit_books",
         "schedule": crontab(hour=3, minute=17),
         "options": {"expires": 3600},
     },
@@ -75,6 +75,12 @@ SCHEDULE: dict[str, dict[str, Any]] = {
         "schedule": timedelta(hours=1),
         "options": {"expires": 600},
     },
+    "send-webhooks": {"task": "users.send_webhooks", "schedule": timedelta(seconds=5), "options": {"expires": 5}},
+    "thin-webhook-log": {
+        "task": "users.thin_webhook_log",
+        "schedule": crontab(hour=3, minute=53),
+        "options": {"expires": 3600},
+    },
     "take-snapshots": {
         "task": "catalog.take_snapshots",
         "schedule": timedelta(minutes=10),
@@ -84,5 +90,34 @@ SCHEDULE: dict[str, dict[str, Any]] = {
         "task": "catalog.thin_snapshots",
         "schedule": crontab(hour=2, minute=41),
         "options": {"expires": 3600},
+    },
+    "sweep-market": {
+        "task": "marketplace.sweep",
+        "schedule": timedelta(seconds=10),
+        "options": {"expires": 30},
+    },
+    "settle-rentals": {
+        "task": "marketplace.settle",
+        "schedule": timedelta(minutes=1),
+        "options": {"expires": 60},
+    },
+}
+
+# The demo's machines and renters, in a worker of their own: what else is being done never silences them.
+FLEET_SCHEDULE: dict[str, dict[str, Any]] = {
+    "play-fleet": {
+        "task": "marketplace.play_fleet",
+        "schedule": timedelta(seconds=20),
+        "options": {"queue": "fleet", "expires": 20},
+    },
+    "play-agents": {
+        "task": "marketplace.play_agents",
+        "schedule": timedelta(seconds=2),
+        "options": {"queue": "fleet", "expires": 2},
+    },
+    "keep-alive": {
+        "task": "marketplace.keep_alive",
+        "schedule": timedelta(minutes=1),
+        "options": {"queue": "fleet", "expires": 60},
     },
 }

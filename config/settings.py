@@ -15,7 +15,7 @@ from django.core.exceptions import ImproperlyConfigured
 from billing.gateway.keys import fault_of_keys
 from billing.tax.territories import MEMBER_STATES
 from config.runtime import addresses
-from config.schedule import SCHEDULE
+from config.schedule import FLEET_SCHEDULE, SCHEDULE
 
 django_stubs_ext.monkeypatch()  # lets `ModelAdmin[User]` be written where Django itself has no generics
 
@@ -124,7 +124,8 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 # A web process that nudges a worker does not wait for a broker that is away: beat finds the work in its row.
 CELERY_BROKER_TRANSPORT_OPTIONS = {"max_retries": 0, "socket_connect_timeout": 0.5}
 CELERY_TIMEZONE = "UTC"
-CELERY_BEAT_SCHEDULE = SCHEDULE
+DEMO_FLEET: bool = IS_DEMO and env.bool("DEMO_FLEET", default=False)
+CELERY_BEAT_SCHEDULE = {**SCHEDULE, **(FLEET_SCHEDULE if DEMO_FLEET else {})}
 
 # --- People ------------------------------------------------------------------------------------------------
 AUTH_USER_MODEL = "users.User"
@@ -228,6 +229,10 @@ STORAGES = {
 }
 WHITENOISE_USE_FINDERS = IS_TEST
 
+# --- Webhooks of customers go to public https addresses only. To try one on one's own machine, loopback can be let
+# through, by http too; in production nothing lets it through.
+WEBHOOKS_ALLOW_LOOPBACK: bool = IS_LOCAL and env.bool("WEBHOOKS_ALLOW_LOOPBACK", default=False)
+
 # --- Payments: Stripe by its key; without one they are off, and in the demo the repository's own test gateway -
 STRIPE_SECRET_KEY: str = env.str("STRIPE_SECRET_KEY", default="")
 # Several while one is replaced: a message signed with any of them is believed.
@@ -328,6 +333,9 @@ SPECTACULAR_SETTINGS = {
         "PriceKind": ["exchange", "on_demand", "list"],
         "PageKind": ["vendor", "second"],
         "WalletCurrency": ["EUR", "USD", "GBP"],
+        "WebhookState": ["waiting", "delivered", "given_up"],
+        "RentalState": ["pending", "provisioning", "running", "ending", "ended", "failed", "interrupted"],
+        "RentalHourState": ["running", "waiting", "settled", "reversed", "unbilled"],
     },
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "SORT_OPERATION_PARAMETERS": False,

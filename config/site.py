@@ -36,12 +36,17 @@ RULES = {
 NAVIGATION = (
     (_("GPUs"), "catalog:board"),
     (_("GPU models"), "catalog:gpus"),
+    (_("Market"), "marketplace:market"),
     (_("Clouds"), "catalog:clouds"),
     (_("Use cases"), "sizing:llm-training"),
     (_("Sources"), "catalog:sources"),
     (_("API"), "api-docs"),
 )
-PERSON_NAVIGATION = ((_("Wallet"), "billing:wallet"), (_("Account"), "users:account"))
+PERSON_NAVIGATION = (
+    (_("Orders"), "marketplace:orders"),
+    (_("Wallet"), "billing:wallet"),
+    (_("Account"), "users:account"),
+)
 OPERATOR_NAVIGATION = ((_("Operator"), "billing:operator-top-ups"), (_("Account"), "users:account"))
 
 

@@ -9,6 +9,7 @@ from django.db.models import Max
 from django.urls import reverse
 
 from catalog.models import Cloud, Gpu, PriceSnapshot
+from marketplace.models import Listing
 
 
 class _Pages(Sitemap[Any]):
@@ -28,6 +29,7 @@ class Overviews(_Pages):
             "catalog:board",
             "catalog:gpus",
             "catalog:clouds",
+            "marketplace:market",
             "sizing:llm-training",
             "catalog:sources",
             "catalog:method",
@@ -52,6 +54,23 @@ class Gpus(_Pages):
     def location(self, item: str) -> str:
         """Return the address in the language at hand."""
         return reverse("catalog:gpu", args=[item])
+
+
+class Books(_Pages):
+    """Order books of what is for rent here."""
+
+    def items(self) -> Iterable[str]:
+        """Return the slugs of the GPUs."""
+        return (
+            Gpu.objects.filter(listings__state=Listing.State.ACTIVE)
+            .order_by("position")
+            .distinct()
+            .values_list("slug", flat=True)
+        )
+
+    def location(self, item: str) -> str:
+        """Return the address in the language at hand."""
+        return reverse("marketplace:book", args=[item])
 
 
 class PriceHistories(_Pages):
@@ -102,6 +121,7 @@ class WithoutLanguage(Sitemap[Any]):
 SITEMAPS: dict[str, type[Sitemap[Any]]] = {
     "overviews": Overviews,
     "gpus": Gpus,
+    "books": Books,
     "price-histories": PriceHistories,
     "clouds": Clouds,
     "without-language": WithoutLanguage,

@@ -1,23 +1,22 @@
 """What the accounts library asks the site: where to go, what to write, how to keep secrets."""
 
 import logging
-from base64 import urlsafe_b64encode
 from smtplib import SMTPException
 from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
 from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.usersessions.models import UserSession
-from cryptography.fernet import Fernet, MultiFernet
-from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.http import HttpRequest, HttpResponse
-from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext as _
+
+from users.encryption import cipher_for
 
 _log = logging.getLogger(__name__)
 SITE_NAME = "GPU Bourse"
+_PURPOSE = "users.adapters.MFAAdapter"
 
 
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
@@ -48,11 +47,11 @@ class MFAAdapter(DefaultMFAAdapter):  # type: ignore[misc]
 
     def encrypt(self, text: str) -> str:
         """Encrypt with a key that comes from the site's own."""
-        return _cipher().encrypt(text.encode()).decode()
+        return cipher_for(_PURPOSE).encrypt(text.encode()).decode()
 
     def decrypt(self, encrypted_text: str) -> str:
         """Decrypt, also what was encrypted before the site's key was replaced (SECRET_KEY_FALLBACKS)."""
-        return _cipher().decrypt(encrypted_text.encode()).decode()
+        return cipher_for(_PURPOSE).decrypt(encrypted_text.encode()).decode()
 
     def _get_site_name(self) -> str:
         return SITE_NAME
@@ -60,9 +59,3 @@ class MFAAdapter(DefaultMFAAdapter):  # type: ignore[misc]
     def generate_authenticator_name(self, user: AbstractBaseUser, type: Any) -> str:  # noqa: A002
         """Return a name to begin with."""
         return _("Passkey")
-
-
-def _cipher() -> MultiFernet:
-    keys = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
-    digests = (salted_hmac("users.adapters.MFAAdapter", "", key, algorithm="sha256").digest() for key in keys)
-    return MultiFernet([Fernet(urlsafe_b64encode(digest)) for digest in digests])

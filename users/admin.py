@@ -13,7 +13,17 @@ from django.http import HttpRequest
 
 from users.access import person_of
 from users.audit import ip_address_of, record
-from users.models import ApiKey, AuditRecord, Invitation, Membership, Organisation, User
+from users.models import (
+    ApiKey,
+    AuditRecord,
+    Invitation,
+    Membership,
+    Organisation,
+    User,
+    WebhookAttempt,
+    WebhookDelivery,
+    WebhookEndpoint,
+)
 
 # What guards an account is its owner's affair alone: no operator reads a secret or confirms an address.
 for guard in (Authenticator, EmailAddress, UserSession):
@@ -126,6 +136,43 @@ class ApiKeyAdmin(ReadOnly):
     list_select_related = ["organisation"]
     search_fields = ["prefix", "name"]
     exclude = ["key_sha256"]
+
+
+@admin.register(WebhookEndpoint)
+class WebhookEndpointAdmin(ReadOnly):
+    """Where organisations want to be told. Their secrets are neither shown nor known here."""
+
+    list_display = ["url", "organisation", "types", "created_at", "delivered_at", "failing_since", "switched_off_at"]
+    list_filter = [("switched_off_at", admin.EmptyFieldListFilter), ("failing_since", admin.EmptyFieldListFilter)]
+    list_select_related = ["organisation"]
+    search_fields = ["url", "organisation__name"]
+    exclude = ["encrypted_secret", "encrypted_previous_secret"]
+
+
+class WebhookAttemptInline(admin.TabularInline[WebhookAttempt, WebhookDelivery]):
+    """Each try, and what came back."""
+
+    model = WebhookAttempt
+    extra = 0
+    can_delete = False
+    fields = ("at", "status", "fault", "took_ms", "answer")
+    readonly_fields = fields
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Nothing is added here."""
+        return False
+
+
+@admin.register(WebhookDelivery)
+class WebhookDeliveryAdmin(ReadOnly):
+    """What was sent or waits to be, newest first."""
+
+    list_display = ["event", "endpoint", "state", "tries", "next_attempt_at", "delivered_at"]
+    list_filter = ["state"]
+    list_select_related = ["event", "endpoint"]
+    search_fields = ["=event__id", "endpoint__url"]
+    ordering = ["-pk"]
+    inlines = [WebhookAttemptInline]
 
 
 @admin.register(AuditRecord)

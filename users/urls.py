@@ -15,6 +15,16 @@ from users.views.members import (
     show_members,
     withdraw_invitation,
 )
+from users.views.webhooks import (
+    remove_webhook,
+    replace_webhook_secret,
+    send_delivery_again,
+    show_delivery,
+    show_webhook,
+    show_webhooks,
+    switch_webhook_on,
+    test_webhook,
+)
 
 app_name = "users"
 
@@ -27,6 +37,14 @@ urlpatterns = [
     path("account/members/invitations/<int:invitation_id>/withdraw/", withdraw_invitation, name="withdraw-invitation"),
     path("account/invitation/<str:token>/", private(show_invitation), name="invitation"),
     path("account/history/", show_history, name="history"),
+    path("account/webhooks/", show_webhooks, name="webhooks"),
+    path("account/webhooks/<uuid:endpoint_id>/", show_webhook, name="webhook"),
+    path("account/webhooks/<uuid:endpoint_id>/secret/", replace_webhook_secret, name="webhook-secret"),
+    path("account/webhooks/<uuid:endpoint_id>/test/", test_webhook, name="webhook-test"),
+    path("account/webhooks/<uuid:endpoint_id>/on/", switch_webhook_on, name="webhook-on"),
+    path("account/webhooks/<uuid:endpoint_id>/remove/", remove_webhook, name="remove-webhook"),
+    path("account/webhooks/<uuid:endpoint_id>/<uuid:event_id>/", show_delivery, name="webhook-delivery"),
+    path("account/webhooks/<uuid:endpoint_id>/<uuid:event_id>/again/", send_delivery_again, name="webhook-again"),
     path("keys/", show_keys, name="keys"),
     path("keys/<uuid:key_id>/revoke/", revoke, name="revoke-key"),
     path("terms-of-use/", show_terms, name="terms"),

@@ -13,7 +13,8 @@ CREATE OR REPLACE FUNCTION billing_settle(
     p_owners bigint[], p_provider_keys text[], p_payables bigint[],
     p_release_keys text[], p_releases bigint[]
 ) RETURNS TABLE (line bigint, entry_id bigint, provider_entry_id bigint)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp SET work_mem = '64MB' AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp SET work_mem = '64MB'
+SET plan_cache_mode = auto SET billing.door = 'settle' AS $$
 #variable_conflict use_column
 DECLARE
     wallets bigint[];
@@ -57,14 +58,13 @@ BEGIN
     INSERT INTO billing_journalentry (id, key, content_sha256, kind, reference_type, reference_id, description,
                                       effective_at, created_at)
     SELECT entry.id, entry.key, entry.content, entry.kind, 'rental', entry.reference, '', entry.effective_at, clock_timestamp()
-      FROM (SELECT id, key, content, 'rental_hour' AS kind, reference, effective_at, line
+      FROM (SELECT id, key, content, 'rental_hour' AS kind, reference, effective_at
               FROM unnest(entries, p_keys, contents, p_references, p_effective_at)
-                   WITH ORDINALITY AS hour (id, key, content, reference, effective_at, line) WHERE id IS NOT NULL
+                   AS hour (id, key, content, reference, effective_at) WHERE id IS NOT NULL
             UNION ALL
-            SELECT id, key, content, 'provider_hour', reference, effective_at, line
+            SELECT id, key, content, 'provider_hour', reference, effective_at
               FROM unnest(provider_entries, p_provider_keys, provider_contents, p_references, p_effective_at)
-                   WITH ORDINALITY AS hour (id, key, content, reference, effective_at, line) WHERE id IS NOT NULL) AS entry
-     ORDER BY entry.id
+                   AS hour (id, key, content, reference, effective_at) WHERE id IS NOT NULL) AS entry
     ON CONFLICT (key) DO NOTHING;
     GET DIAGNOSTICS written = ROW_COUNT;
     SELECT count(*) INTO wanted FROM unnest(entries || provider_entries) AS entry (id) WHERE id IS NOT NULL;
@@ -77,15 +77,14 @@ BEGIN
     -- The holds first: the wallets are covered after each of the two steps.
     INSERT INTO billing_holdmovement (hold_id, key, content_sha256, kind, amount_micros, entry_id, created_at)
     SELECT hold, key, content, kind, amount, entry, clock_timestamp()
-      FROM (SELECT hold, key, content, 'captured' AS kind, net + tax AS amount, entry, line
+      FROM (SELECT hold, key, content, 'captured' AS kind, net + tax AS amount, entry
               FROM unnest(p_holds, p_keys, contents, p_nets, p_taxes, entries, fresh)
-                   WITH ORDINALITY AS hour (hold, key, content, net, tax, entry, is_fresh, line)
+                   AS hour (hold, key, content, net, tax, entry, is_fresh)
              WHERE entry IS NOT NULL AND is_fresh IS NOT FALSE
             UNION ALL
-            SELECT hold, key, sha256(convert_to(concat_ws('|', 'release', hold, amount), 'UTF8')), 'released', amount, NULL, line
-              FROM unnest(p_holds, p_release_keys, p_releases, fresh) WITH ORDINALITY AS hour (hold, key, amount, is_fresh, line)
-             WHERE amount > 0 AND is_fresh IS NOT FALSE) AS movement
-     ORDER BY line;
+            SELECT hold, key, sha256(convert_to(concat_ws('|', 'release', hold, amount), 'UTF8')), 'released', amount, NULL
+              FROM unnest(p_holds, p_release_keys, p_releases, fresh) AS hour (hold, key, amount, is_fresh)
+             WHERE amount > 0 AND is_fresh IS NOT FALSE) AS movement;
 
     INSERT INTO billing_posting (entry_id, account_id, currency, amount_micros)
     SELECT posting.entry, posting.account, account.currency, posting.amount
@@ -98,8 +97,15 @@ BEGIN
               FROM unnest(provider_entries, payables, p_payables, provider_fresh) AS hour (entry, payable, amount, is_fresh)
              WHERE entry IS NOT NULL AND is_fresh IS NOT FALSE) AS posting
       LEFT JOIN billing_account AS account ON account.id = posting.account
-     WHERE posting.amount <> 0
-     ORDER BY posting.entry;
+     WHERE posting.amount <> 0;
+
+    -- What `captures_match_entries` asks of each capture at the commit, of all of these at once.
+    PERFORM billing_refuse_capture(capture.id)
+       FROM billing_holdmovement AS capture
+       JOIN billing_hold AS hold ON hold.id = capture.hold_id
+       LEFT JOIN billing_posting AS posting ON posting.entry_id = capture.entry_id AND posting.account_id = hold.account_id
+      WHERE capture.entry_id = ANY (entries)
+      GROUP BY capture.id HAVING sum(posting.amount_micros) IS DISTINCT FROM -capture.amount_micros;
 
     RETURN QUERY
     SELECT hour.line, hour.entry, hour.provider_entry

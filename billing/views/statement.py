@@ -129,6 +129,8 @@ def _href_of(line: StatementLine, top_up: TopUp | None) -> str:
         return reverse("billing:top-up-state", args=[top_up.pk])
     if line.reference_type == "refund":
         return f"{reverse('billing:refund')}#refund-{line.reference_id}"
+    if line.reference_type == "rental":
+        return f"{reverse('marketplace:rentals')}{line.reference_id}/"
     return ""
 
 

@@ -35,6 +35,12 @@ def price_usd(value: Decimal) -> str:
 
 
 @register.filter
+def rate_exact(value: Decimal) -> str:
+    """Format an exchange rate with all the decimals it is stored with: 0.8713837574."""
+    return formats.figure(value, language=_language(), decimals=10)
+
+
+@register.filter
 def per_currency(value_per_usd: Decimal) -> Decimal:
     """Turn a figure per USD into one per unit of the page's currency."""
     return value_per_usd / current().units_per_usd
@@ -167,6 +173,12 @@ def cents(micros: int) -> str:
 def cents_left(micros: int) -> str:
     """Format money that is there with 2 decimals, rounded down: never more than there is."""
     return formats.amount(_in_cents(micros, ROUND_FLOOR), language=_language())
+
+
+@register.filter
+def exact(micros: int) -> str:
+    """Format money to the micro, as the books keep it, without its currency: 9.285465."""
+    return formats.exact(from_micros(micros), language=_language())
 
 
 @register.filter

@@ -8,19 +8,19 @@ import itertools
 import statistics
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from django.core.management import call_command
-from django.db import connection, connections
+from django.db import connection
 
 from billing import ledger
 from billing.accounts import open_account
 from billing.ledger import Line
 from billing.models import Account
+from config.benches.own_database import own_database, set_commit
 from config.benches.paired import SLICES, measure
+from config.benches.raw_transfer import RawTransfers
 from users.models import Organisation
 
 FLOOR, AIM = 0.60, 0.80
@@ -28,35 +28,10 @@ HOT_FLOOR, HOT_AIM = 0.60, 0.90
 READ_FLOOR, READ_AIM = 2.0, 1.2
 SLICE_SECONDS = 1.0
 
-_RAW_TABLES = """
-    CREATE TABLE raw_account (id bigint PRIMARY KEY, balance bigint NOT NULL CHECK (balance >= 0));
-    CREATE TABLE raw_journal (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, key text NOT NULL UNIQUE,
-                              kind text NOT NULL, created_at timestamptz NOT NULL DEFAULT now());
-    CREATE TABLE raw_entry (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-                            journal bigint NOT NULL REFERENCES raw_journal,
-                            account bigint NOT NULL REFERENCES raw_account, amount bigint NOT NULL);
-    CREATE INDEX raw_entry_by_account ON raw_entry (account, id);
-    CREATE INDEX raw_entry_by_journal ON raw_entry (journal);
-    INSERT INTO raw_account SELECT n, 1000000000000 FROM generate_series(1, 64) AS n;
-"""
-_RAW_TRANSFER = """
-    WITH locked AS MATERIALIZED (
-        SELECT id FROM raw_account WHERE id IN (%s::bigint, %s::bigint) ORDER BY id FOR NO KEY UPDATE
-    ), journal AS (
-        INSERT INTO raw_journal (key, kind) VALUES (%s::text, 'transfer') RETURNING id
-    ), line (account, amount) AS (
-        VALUES (%s::bigint, %s::bigint), (%s::bigint, %s::bigint)
-    ), moved AS (
-        UPDATE raw_account SET balance = balance + line.amount FROM locked JOIN line ON line.account = locked.id
-         WHERE raw_account.id = locked.id
-    )
-    INSERT INTO raw_entry (journal, account, amount) SELECT journal.id, line.account, line.amount FROM journal, line
-"""
-
 
 def run() -> dict[str, Any]:
     """Return JSON-ready results: posting with 1 and 4 clients, one hot account, balance reads, counted trips."""
-    with _own_database():
+    with own_database():
         books = _Books()
         one, four = _one_client(books), _clients(books, 4)
         return {
@@ -80,6 +55,7 @@ class _Books:
     def __init__(self) -> None:
         self.gateway = open_account(kind=Account.Kind.GATEWAY, currency="EUR").pk
         self.wallets = [self._wallet(number) for number in range(64)]
+        self.raw = RawTransfers()
         self._numbers = itertools.count()
 
     def _wallet(self, number: int) -> int:
@@ -89,12 +65,6 @@ class _Books:
         ledger.post(key=f"fund {number}", kind="topup", lines=lines, effective_at=wallet.opened_at)
         self.at = wallet.opened_at
         return wallet.pk
-
-    def raw(self, client: int = 0) -> None:
-        number = next(self._numbers)
-        debit, credit = 1 + 2 * client, 2 + 2 * client
-        with connection.cursor() as cursor:
-            cursor.execute(_RAW_TRANSFER, [debit, credit, f"r{number}", debit, -1, credit, 1])
 
     def ours(self, client: int = 0) -> None:
         lines = [Line(self.wallets[2 * client], -1), Line(self.wallets[2 * client + 1], 1)]
@@ -129,7 +99,7 @@ def _rate(call: Callable[[int], None], clients: int, *, flushed: bool = False) -
 
     def work(client: int) -> None:
         try:
-            _set_commit(flushed=flushed)
+            set_commit(flushed=flushed)
             call(client)
             started.wait(30)
             while not stop.is_set():
@@ -214,31 +184,3 @@ def _transactions() -> int:
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint")
         return int(cursor.fetchone()[0])
-
-
-def _set_commit(*, flushed: bool) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(f"SET synchronous_commit = {'on' if flushed else 'off'}")
-
-
-@contextmanager
-def _own_database() -> Iterator[None]:
-    """Work in a fresh database and drop it afterwards: a bench leaves nothing in anybody's books."""
-    settings, name = connections["default"].settings_dict, "bourse_bench"
-    home = settings["NAME"]
-    with connection.cursor() as cursor:
-        cursor.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
-        cursor.execute(f"CREATE DATABASE {name}")
-    connection.close()
-    settings["NAME"] = name
-    try:
-        call_command("migrate", verbosity=0, interactive=False)
-        _set_commit(flushed=False)
-        with connection.cursor() as cursor:
-            cursor.execute(_RAW_TABLES)
-        yield
-    finally:
-        connection.close()
-        settings["NAME"] = home
-        with connection.cursor() as cursor:
-            cursor.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")

@@ -8,7 +8,14 @@ from django.conf import settings
 from config.benches.paired import measure
 from config.benches.site import Site
 
-PAGES = {"board": "/", "gpu": "/gpus/h100-sxm/", "gpus": "/gpus/", "use_case": "/use-cases/llm-training/"}
+PAGES = {
+    "board": "/",
+    "gpu": "/gpus/h100-sxm/",
+    "gpus": "/gpus/",
+    "use_case": "/use-cases/llm-training/",
+    "markets": "/market/",
+    "market": "/market/h100-sxm/",
+}
 FLOOR, AIM = 12.0, 6.0
 # Pages are kept for visitors without a session; with one, each is rendered anew: reported beside, not gated.
 _SOMEBODY = f"{settings.SESSION_COOKIE_NAME}=bench"

@@ -42,6 +42,7 @@ def main(arguments: list[str]) -> int:
     if options.home:
         os.environ["BOURSE_HOME"] = str(Path(options.home).expanduser().resolve())
     os.environ["BOURSE_ENV"] = "demo"
+    os.environ["DEMO_FLEET"] = "0" if options.no_fleet else "1"
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _raise_stopped)
     try:
@@ -148,11 +149,15 @@ def _site(port: int, env: dict[str, str]) -> list[Child]:
     bind = [f"--bind={host}:{port}" for host in ports.loopback_hosts()]
     worker = [*celery, "worker", "--loglevel=INFO", "--concurrency=2", "--hostname=worker@local"]
     beat = [*celery, "beat", "--loglevel=INFO", f"--schedule={addresses.run_folder() / 'beat-schedule'}", "--pidfile="]
-    return [
+    children = [
         Child(name="web", command=[*web, *bind], log=logs / "web.log", env=env),
         Child(name="worker", command=worker, log=logs / "worker.log", env=env),
         Child(name="beat", command=beat, log=logs / "beat.log", env=env),
     ]
+    if env["DEMO_FLEET"] == "1":  # a worker of its own: machines beat while prices are being read
+        fleet = [*celery, "worker", "--loglevel=INFO", "--pool=solo", "--queues=fleet", "--hostname=fleet@local"]
+        children.append(Child(name="fleet", command=fleet, log=logs / "fleet.log", env=env))
+    return children
 
 
 def _free_port(wanted: int) -> int:

@@ -38,6 +38,8 @@ def main() -> int:
     _seed_operator()
     with step("Filling the sample wallets"):
         _seed_renter()
+    with step("Opening the sample market"):
+        _open_market()
     return 0
 
 
@@ -77,6 +79,34 @@ def _seed_renter() -> None:
         _note_person("renter", asdict(open_sample_renter(password=secrets.token_urlsafe(12), now=now)))
     if settings.FAKE_STRIPE_URL:  # with a key of Stripe nobody is there to pay
         fill_sample_wallets(now=now)
+
+
+def _open_market() -> None:
+    # Models load only after setup.
+    from django.conf import settings  # noqa: PLC0415
+    from django.contrib.auth import get_user_model  # noqa: PLC0415
+
+    from marketplace.sample_market.build import build_sample_market  # noqa: PLC0415
+    from marketplace.sample_market.fleet import play_fleet  # noqa: PLC0415
+    from marketplace.sample_market.people import (  # noqa: PLC0415
+        fund_sample_renters,
+        open_sample_login,
+        open_sample_people,
+    )
+    from marketplace.sample_market.two_rentals import play_two_rentals  # noqa: PLC0415
+
+    now = datetime.now(UTC)
+    open_sample_people(now=now)
+    provider = _people().get("provider")
+    if provider is None or not get_user_model().objects.filter(email=provider["email"]).exists():
+        _note_person("provider", asdict(open_sample_login(password=secrets.token_urlsafe(12), now=now)))
+    if settings.FAKE_STRIPE_URL:  # with a key of Stripe nobody is there to pay
+        fund_sample_renters(now=now)
+    build_sample_market(now=now, have_renters_money=bool(settings.FAKE_STRIPE_URL))
+    if settings.FAKE_STRIPE_URL:
+        play_two_rentals(now=now)
+    if settings.DEMO_FLEET:
+        play_fleet(now=datetime.now(UTC))
 
 
 def _people() -> dict[str, dict[str, str]]:

@@ -1,10 +1,12 @@
 // A market page: the book is asked for again while somebody looks, and a price in the ladder fills the ticket.
+// A rental's page is asked for again in the same way.
 // htmx does the asking; what is decided here is when, and that an unchanged book moves nothing.
 "use strict";
 document.addEventListener("DOMContentLoaded", () => {
   const live = document.getElementById("live");
   const ticket = document.getElementById("ticket-form");
   const secrets = ["csrfmiddlewaretoken"];
+  let opened = []; // folds that were open before what is in there was swapped
 
   function isBusy() {
     const at = document.activeElement;
@@ -30,9 +32,11 @@ document.addEventListener("DOMContentLoaded", () => {
     const price = live.querySelector(".hero .price");
     live.dataset.price = price ? price.textContent.trim() : "";
     live.classList.remove("ticked");
+    opened = [...live.querySelectorAll("details[open][id]")].map((fold) => fold.id);
   });
 
   document.addEventListener("htmx:after:swap", () => {
+    opened.forEach((id) => document.getElementById(id)?.setAttribute("open", ""));
     const price = live.querySelector(".hero .price");
     live.classList.toggle("ticked", Boolean(price) && price.textContent.trim() !== live.dataset.price);
   });

@@ -22,7 +22,7 @@ def book(
     description: str = "",
 ) -> int:
     """Move money of a wallet: above zero a credit we grant, below it a settled hour. Return the entry."""
-    kind = kind or ("credit" if micros > 0 else "settlement")
+    kind = kind or ("credit" if micros > 0 else "rental_hour")
     other = open_account(kind=Account.Kind.LOSSES if micros > 0 else Account.Kind.REVENUE, currency=wallet.currency)
     return ledger.post(
         key=f"line:{next(_numbers)}",

@@ -91,7 +91,7 @@ def test_money_of_a_hold_moves_no_line_until_it_is_captured(ask, wallet):
     revenue = Account.objects.create(kind="revenue", currency="EUR", entries_only=True)
     holds.capture(
         key="c",
-        kind="settlement",
+        kind="rental_hour",
         hold_id=hold,
         amount_micros=15 * UNIT,
         lines=[Line(revenue.pk, 15 * UNIT)],

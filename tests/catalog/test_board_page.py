@@ -61,7 +61,7 @@ def test_a_price_says_its_kind_its_cloud_and_its_age(client, gpus):
     text = re.sub(r"<[^>]+>", "", client.get("/").content.decode())
     assert "Nebiuson-demand, 5 minutes ago" in text
     assert "Azurelist price, 7 May 2026" in text
-    assert "herebest offer, 5 minutes ago" in text
+    assert "herebest offer, 8 GPUs free, 5 minutes ago" in text
 
 
 def test_a_gpu_without_a_price_says_so(client, gpus):

@@ -116,6 +116,23 @@ def keyed_call(*, strangers: Statuses = (200,), **arguments: str) -> Route:
     )
 
 
+def providers_call(**arguments: str) -> Route:
+    """A call that takes the scope `provider`, which no renter's key has."""
+    no_key = dict.fromkeys((Actor.ANONYMOUS, Actor.STRANGER, Actor.VIEWER, Actor.OPERATOR), (401,))
+    refused = {**no_key, Actor.STRANGERS_KEY: (403, 405), Actor.UNSCOPED_KEY: (403, 405)}
+    return Route(get=refused, post=refused, is_keyed=True, arguments=arguments)
+
+
+def providers_object(*, get: bool = True, **arguments: str) -> Route:
+    """An object of a provider: for renters it is not there. `tests/marketplace/test_provider_pages.py` asks as providers."""
+    missing = NOT_FOUND if get else NO_METHOD
+    return Route(
+        get=_by_session((*TO_LOGIN, 405), missing, missing, (*FORBIDDEN, 405)),
+        post=_by_session((*TO_LOGIN, 405), (404, 405), (*FORBIDDEN, 404, 405), (*FORBIDDEN, 405)),
+        arguments=arguments,
+    )
+
+
 def entrance(*, get: Statuses = (200,), post: Statuses = (200, 302, 400, 405)) -> Route:
     """For people who are not signed in; others are sent on, or asked to sign out first."""
     signed_in = (200, 302)
@@ -178,6 +195,25 @@ ROUTES: dict[str, Route] = {
     "api-orders": keyed_call(),
     "api-order": keyed_call(strangers=NOT_FOUND),
     "api-order-cancel": keyed_call(strangers=NOT_FOUND),
+    "api-rentals": keyed_call(),
+    "api-rental": keyed_call(strangers=NOT_FOUND),
+    "api-rental-stop": keyed_call(strangers=NOT_FOUND),
+    "api-webhooks": keyed_call(),
+    "api-webhook": keyed_call(strangers=NOT_FOUND),
+    "api-webhook-secret": keyed_call(strangers=NOT_FOUND),
+    "api-webhook-test": keyed_call(strangers=NOT_FOUND),
+    "api-webhook-deliveries": keyed_call(strangers=NOT_FOUND),
+    "api-webhook-again": keyed_call(strangers=NOT_FOUND, event_id="message_id"),
+    "api-provider": providers_call(),
+    "api-provider-application": providers_call(),
+    "api-provider-servers": providers_call(),
+    "api-provider-enrol-token": providers_call(server_id="order_id"),
+    "api-provider-listings": providers_call(),
+    "api-provider-listing": providers_call(listing_id="order_id"),
+    "api-provider-listing-pause": providers_call(listing_id="order_id"),
+    "api-provider-listing-resume": providers_call(listing_id="order_id"),
+    "api-provider-earnings": providers_call(),
+    "api-provider-rentals": providers_call(),
     # signing up and in
     "account_signup": entrance(),
     "account_login": entrance(),
@@ -220,6 +256,14 @@ ROUTES: dict[str, Route] = {
     "users:history": own_page(post=False),
     "users:keys": own_page(),
     "users:revoke-key": own_object(),
+    "users:webhooks": own_page(),
+    "users:webhook": own_object(post=False),
+    "users:webhook-secret": own_action(object_of_theirs=True),
+    "users:webhook-test": own_action(object_of_theirs=True),
+    "users:webhook-on": own_action(object_of_theirs=True),
+    "users:remove-webhook": own_object(),
+    "users:webhook-delivery": own_object(post=False, event_id="message_id"),
+    "users:webhook-again": own_action(object_of_theirs=True, event_id="message_id"),
     "users:terms": page(),
     "users:privacy": page(),
     "users:refunds": page(),
@@ -236,6 +280,31 @@ ROUTES: dict[str, Route] = {
     "marketplace:orders": own_page(post=False),
     "marketplace:order": own_object(post=False),
     "marketplace:cancel-order": own_action(object_of_theirs=True),
+    "marketplace:rentals": own_page(post=False),
+    "marketplace:rental": own_object(post=False),
+    "marketplace:live-rental": own_object(post=False),
+    "marketplace:stop-rental": own_object(),
+    "marketplace:operator-rentals": operator_page(),
+    # selling, and what operators decide about it
+    "marketplace:provider": own_page(post=False),
+    "marketplace:provider-application": own_page(),
+    "marketplace:provider-take-back": providers_object(get=False),
+    "marketplace:provider-terms": page(post=NO_METHOD),
+    "marketplace:provider-servers": own_page(post=False),
+    "marketplace:provider-new-server": own_page(),
+    "marketplace:provider-server": providers_object(server_id="order_id"),
+    "marketplace:provider-enrol-token": providers_object(get=False, server_id="order_id"),
+    "marketplace:provider-pause": providers_object(get=False, server_id="order_id"),
+    "marketplace:provider-resume": providers_object(get=False, server_id="order_id"),
+    "marketplace:provider-withdraw": providers_object(get=False, server_id="order_id"),
+    "marketplace:provider-earnings": own_page(post=False),
+    "marketplace:provider-earnings-csv": providers_object(),
+    "marketplace:operator": operator_page(),
+    "marketplace:operator-applications": operator_page(),
+    "marketplace:operator-application": operator_page(get=NOT_FOUND, post=(404, 405), provider_id="number"),
+    "marketplace:operator-servers": operator_page(),
+    "marketplace:operator-decide-server": operator_page(get=NO_METHOD, server_id="order_id"),
+    "marketplace:operator-breaches": operator_page(),
     # money
     "billing:wallet": own_page(post=False),
     "billing:statement-csv": own_page(post=False),

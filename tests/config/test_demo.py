@@ -16,9 +16,16 @@ from typing import Any
 import pytest
 
 from config.runtime import addresses, postgres, servers
+from config.runtime import demo as demo_command
+from marketplace.sample_market.rows import sample_books
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 A_THOUSAND_EACH = dict.fromkeys(("EUR", "USD", "GBP"), "1000.000000")
+REFERENCE_PRICES = {
+    gpu: f"{servers[0].price_usd_per_gpu_hour:.4f}"
+    for gpu, servers in sample_books().items()
+    if servers[0].is_reference
+}
 SECOND_START_SECONDS = 40  # 20 on a quiet machine; this one also runs the rest of the suite
 
 pytestmark = [pytest.mark.demo, pytest.mark.timeout(240)]
@@ -76,6 +83,13 @@ def available_of(facts: dict[str, Any]) -> dict[str, str]:
         return {wallet["currency"]: wallet["available"] for wallet in json.load(answer)["results"]}
 
 
+def best_asks_of(facts: dict[str, Any]) -> dict[str, str]:
+    """Ask the API for the best ask of each GPU that has a reference price."""
+    markets = json.loads(get(f"{facts['base_url']}api/v1/market/")[1])
+    best = {market["gpu"]: market["best_ask_usd_per_gpu_hour"] for market in markets}
+    return {gpu: price for gpu, price in best.items() if gpu in REFERENCE_PRICES}
+
+
 def processes_of(home: Path) -> list[str]:
     """Every living process that names the home on its command line, plus those noted in it."""
     found = []
@@ -98,11 +112,12 @@ def test_the_demo_starts_survives_a_kill_and_stops_without_a_trace(tmp_path):
         facts = json.loads((home / "demo.json").read_text())
         assert facts["base_url"] == f"http://localhost:{port}/"
         assert {"email", "password"} <= facts["operator"].keys()
-        assert facts["renter"].keys() == {"email", "password", "api_key"}
+        assert facts["renter"].keys() == facts["provider"].keys() == {"email", "password", "api_key"}
         assert available_of(facts) == A_THOUSAND_EACH
         payments = line_about_payments(lines)
         assert "no real money moves" in payments
         assert get(f"http://localhost:{port}/readyz")[0] == 200
+        assert best_asks_of(facts) == REFERENCE_PRICES, "the sample market is open"
         status, page = get(facts["base_url"])
         assert status == 200
         assert "B300" in page
@@ -116,6 +131,7 @@ def test_the_demo_starts_survives_a_kill_and_stops_without_a_trace(tmp_path):
         again = json.loads((home / "demo.json").read_text())
         assert again == facts, "a second start resumes with the same data"
         assert available_of(again) == A_THOUSAND_EACH, "the sample payments are made once"
+        assert best_asks_of(again) == REFERENCE_PRICES, "the fleet beats again at once"
         assert line_about_payments(lines) == payments, "payment pages keep their address"
         process.send_signal(signal.SIGTERM)
         assert process.wait(40) == 0
@@ -182,3 +198,9 @@ def test_a_bad_port_is_refused_in_words():
     )
     assert answer.returncode == 2
     assert "a port is a number from 1 to 65535" in answer.stderr
+
+
+@pytest.mark.parametrize(("flag", "is_there"), [("1", True), ("0", False)])
+def test_the_fleet_has_a_worker_of_its_own_unless_it_is_left_out(flag, is_there):
+    children = demo_command._site(8000, {"DEMO_FLEET": flag})
+    assert ("fleet" in [child.name for child in children]) is is_there

@@ -32,10 +32,12 @@ from marketplace.orders.place import place_order
 from tests.billing.conftest import paid_top_up, wallet_of
 from tests.config.routes import KEYS, ROUTES, Actor, Route, route_of
 from tests.factories import make_cloud, make_gpu, make_live_offer, make_member, make_operator, make_organisation
-from tests.marketplace.conftest import order_for
+from tests.marketplace.conftest import make_running_rental, order_for
 from users.api_keys import issue_key, scopes_open_to
 from users.audit import record
-from users.models import ApiKey, Invitation, Organisation, Role, Scope, User
+from users.models import ApiKey, EventType, Invitation, Organisation, Role, Scope, User
+from users.webhooks.endpoints import add_endpoint
+from users.webhooks.replay import send_test
 
 PAGE_METHODS = ("GET", "POST", "DELETE")
 CALL_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
@@ -112,6 +114,7 @@ def theirs(db) -> Theirs:
     record(at=NOW, action="organisation.unfrozen", organisation=organisation, reason="zirkonia was cleared")
     decide_for(organisation=organisation, now=NOW - timedelta(days=1))
     top_up = paid_top_up(wallet_of(NAME, currency="USD"), micros=98_765_430_000)
+    rental = make_running_rental(renter=organisation, gpu=gpu, filled_at=NOW - timedelta(minutes=2), ready_at=NOW)
     order = place_order(organisation_id=organisation.pk, instruction=order_for(gpu), now=NOW)
     event = GatewayEvent.objects.create(
         event_id="evt_zirkonia",
@@ -125,6 +128,14 @@ def theirs(db) -> Theirs:
     Dispute.objects.create(
         top_up=top_up, gateway_dispute_id="dp_1", currency="USD", amount_micros=1, loss_micros=1, opened_at=NOW
     )
+    webhook = add_endpoint(
+        organisation=organisation,
+        url="https://zirkonia.example/hook",
+        types=[EventType.ORDER_FILLED],
+        created_by=owner,
+        now=NOW,
+    ).endpoint
+    message = send_test(organisation=organisation, endpoint_id=webhook.pk, now=NOW)
     return Theirs(
         organisation=organisation,
         viewer=viewer,
@@ -140,9 +151,21 @@ def theirs(db) -> Theirs:
             "invitation_id": str(invitation.pk),
             "top_up_id": str(top_up.pk),
             "order_id": str(order.order_id),
+            "rental_id": str(rental.pk),
             "event_pk": str(event.pk),
+            "endpoint_id": str(webhook.pk),
+            "message_id": str(message.pk),
         },
-        secrets=("irkonia", "Zirkstadt", "HRB 771177", "98,765", "98765.43", str(top_up.pk), str(order.order_id)),
+        secrets=(
+            "irkonia",
+            "Zirkstadt",
+            "HRB 771177",
+            "98,765",
+            "98765.43",
+            str(top_up.pk),
+            str(order.order_id),
+            str(rental.pk),
+        ),
     )
 
 

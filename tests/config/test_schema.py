@@ -24,13 +24,15 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 from config.wsgi import application
 from fx.refresh_rates import load_sample_rates
 from tests.factories import make_gpu, make_member, make_offer, make_organisation
+from tests.marketplace.conftest import make_provider
 from users.api_keys import issue_key, scopes_open_to
 
 CALLS = [
+    ("DELETE", "/api/v1/webhooks/{endpoint_id}/"),
     ("GET", "/api/v1/clouds/"),
     ("GET", "/api/v1/gpus/"),
-    ("GET", "/api/v1/gpus/{slug}/"),
     ("GET", "/api/v1/gpus/resolve/"),
+    ("GET", "/api/v1/gpus/{slug}/"),
     ("GET", "/api/v1/ledger/"),
     ("GET", "/api/v1/market/"),
     ("GET", "/api/v1/market/{slug}/book/"),
@@ -40,26 +42,54 @@ CALLS = [
     ("GET", "/api/v1/orders/{order_id}/"),
     ("GET", "/api/v1/prices/"),
     ("GET", "/api/v1/prices/{slug}/history/"),
+    ("GET", "/api/v1/provider/"),
+    ("GET", "/api/v1/provider/earnings/"),
+    ("GET", "/api/v1/provider/rentals/"),
+    ("GET", "/api/v1/provider/servers/"),
+    ("GET", "/api/v1/rentals/"),
+    ("GET", "/api/v1/rentals/{rental_id}/"),
     ("GET", "/api/v1/sources/"),
     ("GET", "/api/v1/topups/"),
     ("GET", "/api/v1/topups/{top_up_id}/"),
     ("GET", "/api/v1/wallets/"),
+    ("GET", "/api/v1/webhooks/"),
+    ("GET", "/api/v1/webhooks/{endpoint_id}/"),
+    ("GET", "/api/v1/webhooks/{endpoint_id}/deliveries/"),
+    ("PATCH", "/api/v1/provider/listings/{listing_id}/"),
     ("POST", "/api/v1/orders/"),
     ("POST", "/api/v1/orders/{order_id}/cancel/"),
+    ("POST", "/api/v1/provider/application/"),
+    ("POST", "/api/v1/provider/listings/"),
+    ("POST", "/api/v1/provider/listings/{listing_id}/pause/"),
+    ("POST", "/api/v1/provider/listings/{listing_id}/resume/"),
+    ("POST", "/api/v1/provider/servers/"),
+    ("POST", "/api/v1/provider/servers/{server_id}/enrol-token/"),
     ("POST", "/api/v1/quotes/"),
+    ("POST", "/api/v1/rentals/{rental_id}/stop/"),
     ("POST", "/api/v1/sizing/estimate/"),
     ("POST", "/api/v1/topups/"),
     ("POST", "/api/v1/topups/{top_up_id}/refund/"),
+    ("POST", "/api/v1/webhooks/"),
+    ("POST", "/api/v1/webhooks/{endpoint_id}/deliveries/{event_id}/again/"),
+    ("POST", "/api/v1/webhooks/{endpoint_id}/secret/"),
+    ("POST", "/api/v1/webhooks/{endpoint_id}/test/"),
 ]
 # Which of a model, a config or a parameter count goes with which task, framework and sharding is beyond what a
 # description can say: a body that fits it may still be refused, with the field named.
-# Which GPUs there are, how much an organisation may pay in now, and that a span begins before it ends, are beyond it too.
+# Which GPUs there are, how much an organisation may pay in now, and that a span begins before it ends, are beyond it too;
+# so is which names are public ones.
 UNTOLD = {
     "/api/v1/ledger/": [positive_data_acceptance],
     "/api/v1/orders/": [positive_data_acceptance],
+    "/api/v1/provider/application/": [positive_data_acceptance],
+    "/api/v1/provider/earnings/": [positive_data_acceptance],
+    "/api/v1/provider/listings/": [positive_data_acceptance],
+    "/api/v1/provider/listings/{listing_id}/": [positive_data_acceptance],
+    "/api/v1/provider/servers/": [positive_data_acceptance],
     "/api/v1/quotes/": [positive_data_acceptance],
     "/api/v1/sizing/estimate/": [positive_data_acceptance],
     "/api/v1/topups/": [positive_data_acceptance],
+    "/api/v1/webhooks/": [positive_data_acceptance],
 }
 EXISTING = {
     "gpu": "h100-sxm",
@@ -78,9 +108,10 @@ def description():
 
 
 @pytest.fixture
-def key(db) -> str:
-    """A key that may do all that a renter's can."""
-    organisation = make_organisation()
+def key(request, db) -> str:
+    """A key that may do all that a renter's can; for the calls of providers, an approved provider's."""
+    sells = "/provider/" in request.node.name
+    organisation = make_provider().organisation if sells else make_organisation()
     return issue_key(
         organisation=organisation,
         name="schema",

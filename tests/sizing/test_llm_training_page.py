@@ -173,9 +173,9 @@ def test_the_facts_that_sentences_call_equal_are_equal(site_data):
     assert set(MEASURED_BF16_TFLOPS) <= {*REFERENCE_SLUGS, *ADDED_SLUGS}
 
 
-def test_the_page_says_plainly_that_renting_opens_later_and_promises_no_fixed_term(client, site_data):
+def test_the_page_says_how_to_rent_and_promises_no_fixed_term(client, site_data):
     _, text = read(client)
-    assert "Not yet: this site compares prices today, and renting opens later." in text
+    assert "take the best offer of a market or place an order at your own price" in text
     assert "fixed term" not in text.lower()
 
 

@@ -89,7 +89,7 @@ def test_the_terms_print_the_figures_that_the_rules_use(client, monkeypatch):
         "only its billed seconds are charged",
         "Of an interrupted rental, the hour of the last report is not billed",
         "never more than was charged",
-        "The exchange is not open yet.",
+        "before they list a server",
         "If the bank decides for us, the amount is put back.",
         "we are the seller",
     ],

@@ -103,6 +103,16 @@ class Whole(serializers.IntegerField):
         return int(data)
 
 
+class Flag(serializers.BooleanField):
+    """JSON's true or false: not 1, not "yes"."""
+
+    def to_internal_value(self, data: Any) -> bool:
+        """Return the value, or fail."""
+        if not isinstance(data, bool):
+            self.fail("invalid", input=data)
+        return data
+
+
 class OneOf(serializers.ChoiceField):
     """One of some words."""
 

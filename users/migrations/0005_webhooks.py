@@ -103,5 +103,9 @@ class Migration(migrations.Migration):
             model_name='webhookdelivery',
             constraint=models.UniqueConstraint(fields=('endpoint', 'event'), name='webhook_delivery_once'),
         ),
+        migrations.AddConstraint(
+            model_name='webhookendpoint',
+            constraint=models.CheckConstraint(condition=models.Q(('types__len__gte', 1)), name='webhook_endpoint_asks_for_something'),
+        ),
         migrations.RunSQL(SQL.read_text(), reverse_sql="DROP FUNCTION users_emit(jsonb, timestamptz)"),
     ]

@@ -51,6 +51,7 @@ class WebhookEndpoint(models.Model):
     class Meta:
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["organisation", "url"], name="webhook_endpoint_once"),
+            models.CheckConstraint(condition=Q(types__len__gte=1), name="webhook_endpoint_asks_for_something"),
         ]
 
     def __str__(self) -> str:

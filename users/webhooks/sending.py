@@ -58,7 +58,7 @@ class Answer:
 
 def resolve(host: str, port: int) -> Sequence[str]:
     """Return every address that a name stands for now. Raises OSError."""
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
@@ -94,10 +94,14 @@ def _try(
     except httpcore.TimeoutException:
         return None, "", Fault.TIMEOUT
     except httpcore.NetworkError as problem:
-        return None, "", Fault.TLS if isinstance(problem.__cause__, ssl.SSLError) else Fault.CONNECTION
+        return None, "", Fault.TLS if _is_about_tls(problem) else Fault.CONNECTION
     except httpcore.ProtocolError:
         return None, "", Fault.NOT_HTTP
     return status, text, Fault.NONE
+
+
+def _is_about_tls(problem: httpcore.NetworkError) -> bool:
+    return any(isinstance(cause, ssl.SSLError) for cause in problem.args)  # the library hands its cause on like this
 
 
 def _exchange(

@@ -8,6 +8,7 @@ import secrets
 from base64 import b64encode
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 from cryptography.fernet import InvalidToken
 from standardwebhooks import Webhook
@@ -44,10 +45,14 @@ def secrets_of(endpoint: WebhookEndpoint, *, now: datetime) -> list[str]:
         raise SecretLost from None
 
 
+def message_of(event: WebhookEvent) -> dict[str, Any]:
+    """Return the message: what happened, when, and to what."""
+    return {"type": event.type, "timestamp": rfc3339(event.occurred_at), "data": event.data}
+
+
 def body_of(event: WebhookEvent) -> str:
-    """Return the message: the same text at every try."""
-    message = {"type": event.type, "timestamp": rfc3339(event.occurred_at), "data": event.data}
-    return json.dumps(message, separators=(",", ":"))
+    """Return the message as it is sent: the same text at every try."""
+    return json.dumps(message_of(event), separators=(",", ":"))
 
 
 def headers_of(event: WebhookEvent, *, body: str, signed_with: Sequence[str], now: datetime) -> dict[str, str]:

@@ -6,11 +6,12 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from config.benches import ledger, pages, prices_api
+from config.benches import ledger, orders, pages, prices_api
 from sizing import bench as sizing_bench
 
 BENCHES: dict[str, Callable[[], dict[str, Any]]] = {
     "ledger": ledger.run,
+    "orders": orders.run,
     "pages": pages.run,
     "prices_api": prices_api.run,
     "sizing": sizing_bench.measure,

@@ -1,0 +1,1 @@
+"""What pages and calls read of the exchange."""
