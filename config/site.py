@@ -47,7 +47,7 @@ PERSON_NAVIGATION = (
     (_("Wallet"), "billing:wallet"),
     (_("Account"), "users:account"),
 )
-OPERATOR_NAVIGATION = ((_("Operator"), "billing:operator-top-ups"), (_("Account"), "users:account"))
+OPERATOR_NAVIGATION = ((_("Operator"), "marketplace:operator"), (_("Account"), "users:account"))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,7 +24,7 @@ _ASK_COLUMNS = (
     " country, interconnect, ram_gb, vcpus, disk_gb"
 )
 _OPEN_COLUMNS = (
-    "place, is_known, resting_orders, account_id, available_micros, owes_anything, is_frozen, is_renter,"
+    "place, is_known, is_told, resting_orders, account_id, available_micros, owes_anything, is_frozen, is_renter,"
     " are_books_stopped, is_tax_decided, tax_rate_percent, traded_fills, traded_gpus, traded_value, median_ask, asks"
 )
 _WALLET_COLUMNS = "account_id, available_micros, owes_anything, is_frozen, is_renter, are_books_stopped"
@@ -47,13 +47,15 @@ class WalletState:
 class OpenBook:
     """A locked book as one order sees it: the asks that fit it, best first and no more than it wants, and its wallet.
 
-    `sequence`: its place in line; `is_known`: an order of its id was placed before; `tax_rate_percent` None: nothing is
+    `sequence`: its place in line; `is_known`: an order of its id was placed before; `is_told`: a webhook of
+    its organisation may ask about it; `tax_rate_percent` None: nothing is
     sold to its organisation, or that is not decided yet; `resting_orders`: how many that has; `traded`: the fills of 24
     hours; `median_ask`: of all live asks, where there were too few fills.
     """
 
     sequence: int
     is_known: bool
+    is_told: bool
     wallet: WalletState
     is_tax_decided: bool
     tax_rate_percent: Decimal | None
@@ -96,6 +98,7 @@ def open_book(bid: Bid, *, gpu_id: int, organisation_id: int, currency: str, now
     return OpenBook(
         sequence=found["place"],
         is_known=found["is_known"],
+        is_told=found["is_told"],
         wallet=WalletState(**{name: found[name] for name in _WALLET_NAMES}),
         is_tax_decided=found["is_tax_decided"],
         tax_rate_percent=found["tax_rate_percent"],
@@ -204,17 +207,24 @@ def _row(columns: str, call: str, parameters: list[Any]) -> dict[str, Any]:
         return dict(zip(columns.split(", "), cursor.fetchone(), strict=True))
 
 
-def _ask_of(row: dict[str, Any]) -> Ask:
-    until = row["available_until"]
+def _ask_of(row: list[Any]) -> Ask:
+    """Return the ask that `marketplace_open_book` told, by the places of its values."""
+    listing_id, server_id, price, priority, device_ids, min_gpus, max_hours, until, *machine = row
+    country, interconnect, ram_gb, vcpus, disk_gb = machine
     return Ask(
-        **{
-            **row,
-            "listing_id": UUID(row["listing_id"]),
-            "server_id": UUID(row["server_id"]),
-            "price": Decimal(row["price"]),
-            "free_device_ids": tuple(row["free_device_ids"]),
-            "available_until": None if until is None else datetime.fromisoformat(until),
-        }
+        listing_id=UUID(listing_id),
+        server_id=UUID(server_id),
+        price=Decimal(price),
+        priority=priority,
+        free_device_ids=tuple(device_ids),
+        min_gpus=min_gpus,
+        max_hours=max_hours,
+        available_until=None if until is None else datetime.fromisoformat(until),
+        country=country,
+        interconnect=interconnect,
+        ram_gb=ram_gb,
+        vcpus=vcpus,
+        disk_gb=disk_gb,
     )
 
 

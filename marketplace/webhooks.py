@@ -59,11 +59,10 @@ def _order(order: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _fill(fill: Mapping[str, Any]) -> dict[str, Any]:
-    rental = fill["rental"]
     return {
-        "rental": str(rental["id"]),
-        "gpu_count": rental["gpu_count"],
-        "price_usd_per_gpu_hour": _price(rental["price_usd_per_gpu_hour"]),
+        "rental": str(fill["rental_id"]),
+        "gpu_count": fill["gpu_count"],
+        "price_usd_per_gpu_hour": _price(fill["price_usd_per_gpu_hour"]),
     }
 
 

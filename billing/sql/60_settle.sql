@@ -18,6 +18,7 @@ SET plan_cache_mode = auto SET billing.door = 'settle' AS $$
 #variable_conflict use_column
 DECLARE
     wallets bigint[];
+    currencies text[];
     revenues bigint[];
     taxes bigint[];
     payables bigint[];
@@ -37,13 +38,14 @@ BEGIN
     PERFORM FROM billing_hold WHERE id = ANY (p_holds) ORDER BY id FOR NO KEY UPDATE;
     SELECT id INTO cost FROM billing_account WHERE kind = 'cost' AND currency = 'USD' AND owner_id IS NULL;
 
-    SELECT array_agg(hold.account_id ORDER BY hour.line), array_agg(revenue.id ORDER BY hour.line),
+    SELECT array_agg(hold.account_id ORDER BY hour.line), array_agg(hold.currency ORDER BY hour.line),
+           array_agg(revenue.id ORDER BY hour.line),
            array_agg(tax.id ORDER BY hour.line), array_agg(payable.id ORDER BY hour.line),
            array_agg(CASE WHEN hour.net + hour.tax > 0 THEN nextval('billing_journalentry_id_seq') END ORDER BY hour.line),
            array_agg(CASE WHEN hour.payable > 0 THEN nextval('billing_journalentry_id_seq') END ORDER BY hour.line),
            array_agg(sha256(convert_to(concat_ws('|', 'rental_hour', hour.hold, hour.net, hour.tax, hour.reference), 'UTF8')) ORDER BY hour.line),
            array_agg(sha256(convert_to(concat_ws('|', 'provider_hour', payable.id, hour.payable, hour.reference), 'UTF8')) ORDER BY hour.line)
-      INTO wallets, revenues, taxes, payables, entries, provider_entries, contents, provider_contents
+      INTO wallets, currencies, revenues, taxes, payables, entries, provider_entries, contents, provider_contents
       FROM unnest(p_holds, p_nets, p_taxes, p_owners, p_payables, p_references)
            WITH ORDINALITY AS hour (hold, net, tax, owner, payable, reference, line)
       LEFT JOIN billing_hold AS hold ON hold.id = hour.hold
@@ -86,17 +88,17 @@ BEGIN
               FROM unnest(p_holds, p_release_keys, p_releases, fresh) AS hour (hold, key, amount, is_fresh)
              WHERE amount > 0 AND is_fresh IS NOT FALSE) AS movement;
 
+    -- An account that does not exist has no number, which the table refuses; so does it one of another currency.
     INSERT INTO billing_posting (entry_id, account_id, currency, amount_micros)
-    SELECT posting.entry, posting.account, account.currency, posting.amount
-      FROM (SELECT entry, unnest(ARRAY[wallet, revenue, tax_account]) AS account, unnest(ARRAY[-net - tax, net, tax]) AS amount
-              FROM unnest(entries, wallets, revenues, taxes, p_nets, p_taxes, fresh)
-                   AS hour (entry, wallet, revenue, tax_account, net, tax, is_fresh)
+    SELECT posting.entry, posting.account, posting.currency, posting.amount
+      FROM (SELECT entry, unnest(ARRAY[wallet, revenue, tax_account]) AS account, currency, unnest(ARRAY[-net - tax, net, tax]) AS amount
+              FROM unnest(entries, wallets, revenues, taxes, currencies, p_nets, p_taxes, fresh)
+                   AS hour (entry, wallet, revenue, tax_account, currency, net, tax, is_fresh)
              WHERE entry IS NOT NULL AND is_fresh IS NOT FALSE
             UNION ALL
-            SELECT entry, unnest(ARRAY[cost, payable]), unnest(ARRAY[-amount, amount])
+            SELECT entry, unnest(ARRAY[cost, payable]), 'USD', unnest(ARRAY[-amount, amount])
               FROM unnest(provider_entries, payables, p_payables, provider_fresh) AS hour (entry, payable, amount, is_fresh)
              WHERE entry IS NOT NULL AND is_fresh IS NOT FALSE) AS posting
-      LEFT JOIN billing_account AS account ON account.id = posting.account
      WHERE posting.amount <> 0;
 
     -- What `captures_match_entries` asks of each capture at the commit, of all of these at once.

@@ -41,7 +41,7 @@ def make_rentals(size: int) -> None:
             changed = ", ".join(f"'{name}', {value}" for name, value in values.items())
             key_column = next(iter(values))
             cursor.execute(
-                f"INSERT INTO {table} SELECT row.* FROM {table} AS one, generate_series(1, {count}) AS n,"  # noqa: S608  # our own names
+                f"INSERT INTO {table} SELECT row.* FROM {table} AS one, generate_series(1, {count}) AS n,"  # our own names
                 f" jsonb_populate_record(one, jsonb_build_object({changed})) AS row WHERE one.{key_column} = '{key}'"
             )
             if table == "billing_account":
@@ -138,7 +138,7 @@ def _key(kind: int, number: str = "n") -> str:
 
 def _id_of(table: str) -> int:
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT min(id) FROM {table}")  # noqa: S608  # our own names
+        cursor.execute(f"SELECT min(id) FROM {table}")  # our own names
         return int(cursor.fetchone()[0])
 
 
@@ -158,4 +158,4 @@ _HOLDS = f"""
     SELECT hold.id, 'placed:' || hold.id, '', 'placed', one.amount_micros, hold.created_at
       FROM billing_hold AS hold, (SELECT amount_micros FROM billing_holdmovement WHERE kind = 'placed' LIMIT 1) AS one
      WHERE hold.id > {_FAR}
-"""  # noqa: S608  # our own numbers
+"""  # our own numbers

@@ -163,7 +163,7 @@ class ListingList(OrganisationView):
         QueryParameters.read(request.query_params)
         wanted = ListingBody.read(request.data)
         if not Listing.objects.filter(pk=self.object_id).exists():  # else a try that was cut off had listed it
-            with provider_problems():
+            with provider_problems(server_field="server"):
                 put_up(
                     organisation_id=self.organisation.pk,
                     server_id=wanted["server"],

@@ -4,8 +4,10 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
+from django.utils.translation import gettext as _
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
+from rest_framework.exceptions import ErrorDetail, ValidationError
 
 from billing.filters import Moment
 from common.parameters import PageParameters
@@ -43,10 +45,8 @@ class ApplicationBody(StrictSerializer):
     contact_phone = _words("contact_phone")
     account_holder = _words("account_holder", "Whose account it is: the company's own.")
     iban = _words("iban", "For payouts. Stored encrypted, never shown again whole.")
-    accept_terms = OneOf(choices=[TERMS_VERSION], required=False, help_text="The version of the provider terms.")
-    accept_self_billing = OneOf(
-        choices=[SELF_BILLING_VERSION], required=False, help_text="The version of the self-billing agreement."
-    )
+    accept_terms = Text(required=False, max_length=20, help_text="The version of the provider terms in force.")
+    accept_self_billing = Text(required=False, max_length=20, help_text="The version of the agreement in force.")
     submit = serializers.BooleanField(required=False, default=False, help_text="Send it for review as well.")
 
 
@@ -101,8 +101,12 @@ class EarningsParameters(PageParameters):
 
 
 def agreements_in(wanted: dict[str, Any]) -> list[str]:
-    """Return the names of what a checked body agrees to."""
-    return [name for name, version in _VERSIONS.items() if wanted.get(name) == version]
+    """Return the names of what a checked body agrees to. Raises ValidationError on a version that is not in force."""
+    old = [name for name, version in _VERSIONS.items() if name in wanted and wanted[name] != version]
+    if old:
+        error = ErrorDetail(_("This version is not in force: `GET provider/` names it."), code="not_in_force")
+        raise ValidationError({name: [error] for name in old})
+    return [name for name in _VERSIONS if name in wanted]
 
 
 def machine_of(wanted: dict[str, Any]) -> Machine:

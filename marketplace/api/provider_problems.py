@@ -19,8 +19,8 @@ from marketplace.servers import DeviceKnown, NameTaken, NotApproved
 
 
 @contextmanager
-def provider_problems() -> Iterator[None]:
-    """Turn a refusal into its problem document."""
+def provider_problems(*, server_field: str = "") -> Iterator[None]:
+    """Turn a refusal into its problem document. `server_field`: the body's field that names the server, if one does."""
     try:
         yield
     except (FieldRefused, MachineRefused, TermsRefused) as refused:
@@ -33,6 +33,8 @@ def provider_problems() -> Iterator[None]:
     except NameTaken as refused:
         raise _field("name", _("You have a server of this name."), "taken") from refused
     except (ServerUnknown, ListingUnknown) as refused:
+        if server_field and isinstance(refused, ServerUnknown):
+            raise _field(server_field, _("You have no such server."), "unknown_server") from refused
         raise NotFound from refused
     except tuple(_CONFLICTS) as refused:
         code, words = _CONFLICTS[type(refused)]

@@ -35,13 +35,13 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.UUIDField(default=uuid6.uuid7, editable=False, primary_key=True, serialize=False)),
                 ('price_usd_per_gpu_hour', models.DecimalField(decimal_places=4, max_digits=12)),
-                ('min_gpus', models.PositiveSmallIntegerField(default=1)),
-                ('max_hours', models.PositiveIntegerField(default=720)),
+                ('min_gpus', models.SmallIntegerField(default=1)),
+                ('max_hours', models.IntegerField(default=720)),
                 ('available_until', models.DateTimeField(blank=True, null=True)),
                 ('state', models.CharField(choices=[('active', 'for rent'), ('paused', 'paused'), ('ended', 'ended')], default='active', max_length=6)),
                 ('priority', models.BigIntegerField(help_text='Lower is older; a new price goes to the end of the line', unique=True)),
                 ('is_for_rent', models.BooleanField(default=False, help_text='Active, its server verified, not withdrawn and heard of')),
-                ('free_count', models.PositiveSmallIntegerField(help_text='Devices of its server without an open lease, until it ends')),
+                ('free_count', models.SmallIntegerField(help_text='Devices of its server without an open lease, until it ends')),
                 ('listed_at', models.DateTimeField()),
                 ('priced_at', models.DateTimeField()),
                 ('gpu', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='listings', to='catalog.gpu')),
@@ -99,7 +99,7 @@ class Migration(migrations.Migration):
                 ('fills_so_far', models.BigIntegerField(help_text='Fills of the book up to this one')),
                 ('gpus_so_far', models.BigIntegerField(help_text='Their devices')),
                 ('value_so_far', models.DecimalField(decimal_places=4, help_text='Their devices times prices', max_digits=24)),
-                ('gpu', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='fills', to='catalog.gpu')),
+                ('gpu', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='fills', to='catalog.gpu')),
                 ('listing', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='fills', to='marketplace.listing')),
                 ('order', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='fills', to='marketplace.order')),
             ],
@@ -187,8 +187,8 @@ class Migration(migrations.Migration):
             name='HeldHours',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('first_hour', models.PositiveIntegerField(help_text='Counted from ready_at, from 0')),
-                ('hours', models.PositiveIntegerField()),
+                ('first_hour', models.IntegerField(help_text='Counted from ready_at, from 0')),
+                ('hours', models.IntegerField()),
                 ('fx_rate', models.DecimalField(decimal_places=10, max_digits=20)),
                 ('fx_on', models.DateField(blank=True, null=True)),
                 ('tax_rate_percent', models.DecimalField(decimal_places=2, max_digits=5)),
@@ -358,7 +358,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='heldhours',
-            constraint=models.CheckConstraint(condition=models.Q(('held_micros__gt', 0), ('hours__gte', 1)), name='held_hours_positive'),
+            constraint=models.CheckConstraint(condition=models.Q(('first_hour__gte', 0), ('held_micros__gt', 0), ('hours__gte', 1)), name='held_hours_positive'),
         ),
         migrations.AddIndex(
             model_name='rentalevent',
@@ -414,15 +414,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='listing',
-            constraint=models.CheckConstraint(condition=models.Q(('price_usd_per_gpu_hour__gt', Decimal('0'))), name='listing_price_positive'),
-        ),
-        migrations.AddConstraint(
-            model_name='listing',
-            constraint=models.CheckConstraint(condition=models.Q(('max_hours__gte', 1), ('max_hours__lte', 8760)), name='listing_hours_in_range'),
-        ),
-        migrations.AddConstraint(
-            model_name='listing',
-            constraint=models.CheckConstraint(condition=models.Q(('min_gpus__gte', 1)), name='listing_min_gpus_positive'),
+            constraint=models.CheckConstraint(condition=models.Q(('free_count__gte', 0), ('max_hours__range', (1, 8760)), ('min_gpus__gte', 1), ('price_usd_per_gpu_hour__gt', Decimal('0'))), name='listing_in_range'),
         ),
         migrations.AddConstraint(
             model_name='device',

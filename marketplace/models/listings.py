@@ -28,8 +28,8 @@ class Listing(models.Model):
     server = models.ForeignKey(Server, on_delete=models.PROTECT, related_name="listings")
     gpu = models.ForeignKey(Gpu, on_delete=models.PROTECT, related_name="listings")
     price_usd_per_gpu_hour = models.DecimalField(max_digits=12, decimal_places=4)
-    min_gpus = models.PositiveSmallIntegerField(default=1)
-    max_hours = models.PositiveIntegerField(default=720)
+    min_gpus = models.SmallIntegerField(default=1)
+    max_hours = models.IntegerField(default=720)
     available_until = models.DateTimeField(null=True, blank=True)
     state = models.CharField(max_length=6, choices=State.choices, default=State.ACTIVE)
     priority = models.BigIntegerField(
@@ -38,18 +38,22 @@ class Listing(models.Model):
     is_for_rent = models.BooleanField(
         default=False, help_text=_("Active, its server verified, not withdrawn and heard of")
     )
-    free_count = models.PositiveSmallIntegerField(
-        help_text=_("Devices of its server without an open lease, until it ends")
-    )
+    free_count = models.SmallIntegerField(help_text=_("Devices of its server without an open lease, until it ends"))
     listed_at = models.DateTimeField()
     priced_at = models.DateTimeField()
 
     class Meta:
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["server"], condition=~Q(state="ended"), name="one_listing_per_server"),
-            models.CheckConstraint(condition=Q(price_usd_per_gpu_hour__gt=Decimal(0)), name="listing_price_positive"),
-            models.CheckConstraint(condition=Q(max_hours__gte=1, max_hours__lte=8760), name="listing_hours_in_range"),
-            models.CheckConstraint(condition=Q(min_gpus__gte=1), name="listing_min_gpus_positive"),
+            models.CheckConstraint(
+                condition=Q(
+                    price_usd_per_gpu_hour__gt=Decimal(0),
+                    max_hours__range=(1, 8760),
+                    min_gpus__gte=1,
+                    free_count__gte=0,
+                ),
+                name="listing_in_range",
+            ),
         ]
         indexes: ClassVar = [
             models.Index(

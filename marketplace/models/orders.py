@@ -175,7 +175,8 @@ class Fill(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     order = models.ForeignKey(Order, on_delete=models.PROTECT, related_name="fills")
     listing = models.ForeignKey(Listing, on_delete=models.PROTECT, related_name="fills", db_index=False)
-    gpu = models.ForeignKey(Gpu, on_delete=models.PROTECT, related_name="fills", db_index=False)
+    # its order's, and so without a foreign key of its own in the database
+    gpu = models.ForeignKey(Gpu, on_delete=models.PROTECT, related_name="fills", db_index=False, db_constraint=False)
     gpu_count = models.SmallIntegerField()
     price_usd_per_gpu_hour = models.DecimalField(max_digits=12, decimal_places=4)
     fee_percent = models.DecimalField(max_digits=5, decimal_places=2)

@@ -144,8 +144,8 @@ class HeldHours(models.Model):
     """Hours of a rental that money was set aside for, with the rates it was held at. A lot has one row for all hours."""
 
     rental = models.ForeignKey(Rental, on_delete=models.PROTECT, related_name="held_hours", db_index=False)
-    first_hour = models.PositiveIntegerField(help_text=_("Counted from ready_at, from 0"))
-    hours = models.PositiveIntegerField()
+    first_hour = models.IntegerField(help_text=_("Counted from ready_at, from 0"))
+    hours = models.IntegerField()
     fx_rate = models.DecimalField(max_digits=20, decimal_places=10)
     fx_on = models.DateField(null=True, blank=True)
     tax_rate_percent = models.DecimalField(max_digits=5, decimal_places=2)
@@ -156,7 +156,9 @@ class HeldHours(models.Model):
         verbose_name_plural = "held hours"
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["rental", "first_hour"], name="held_hour_once"),
-            models.CheckConstraint(condition=Q(hours__gte=1, held_micros__gt=0), name="held_hours_positive"),
+            models.CheckConstraint(
+                condition=Q(first_hour__gte=0, hours__gte=1, held_micros__gt=0), name="held_hours_positive"
+            ),
         ]
 
     def __str__(self) -> str:

@@ -160,25 +160,13 @@ def _write(
 
 
 def _fillable(order: Order) -> Fillable:
-    return Fillable(
-        order_id=order.pk,
-        organisation_id=order.organisation_id,
-        wallet_id=order.wallet_id,
-        currency=order.currency,
-        gpu_id=order.gpu_id,
-        terms=Terms(
-            gpu_count=order.gpu_count,
-            hours=order.hours,
-            fx_rate=order.fx_rate,
-            tax_rate_percent=Decimal(order.tax_rate_percent),
-        ),
-        fx_on=order.fx_on,
-        fee_percent=order.fee_percent,
-        image=order.image,
-        ssh_public_key=order.ssh_public_key,
-        hold_id=order.hold_id,
-        hold_per_server_micros=order.hold_per_server_micros,
+    terms = Terms(
+        gpu_count=order.gpu_count,
+        hours=order.hours,
+        fx_rate=order.fx_rate,
+        tax_rate_percent=Decimal(order.tax_rate_percent),
     )
+    return Fillable(order_id=order.pk, terms=terms, release_micros=order.hold_per_server_micros)
 
 
 def _filled(order: Order, servers: int) -> dict[str, Any]:

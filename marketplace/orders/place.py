@@ -6,7 +6,6 @@ purchase of an organisation decides its tax and begins anew. Lock order: book, w
 refuses. A second call is a second order, but with the `order_id` of the first it finds that one and changes nothing.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
@@ -160,14 +159,12 @@ def _place(asked: _Asked) -> Placed:
             return known
         _refuse_unless_permitted(book, rests=instruction.time_in_force == Order.TimeInForce.GTC)
         _refuse_far_above(instruction, book, now)
-        order = _fillable(asked, book)
-        fills = _fill_rows(replace(bid, sequence=book.sequence), book, order, now)
-        row = _order_row(order, asked, book, len(fills))
+        terms = _terms(asked, book)
+        fills = _fill_rows(replace(bid, sequence=book.sequence), book, terms, now)
+        row = _order_row(asked, book, terms, len(fills))
         held_micros = held_by(fills) + row["rest_micros"]
         _afford(book.wallet, held_micros, row)
-        _write(
-            asked, row, fills, NotEnoughMoney(needed_micros=held_micros, available_micros=book.wallet.available_micros)
-        )
+        _write(asked, book, row, fills)
     return Placed(order_id=asked.order_id, state=row["state"], filled_servers=len(fills), held_micros=held_micros)
 
 
@@ -218,44 +215,34 @@ def _refuse_far_above(instruction: Instruction, book: OpenBook, now: datetime) -
         )
 
 
-def _fillable(asked: _Asked, book: OpenBook) -> Fillable:
-    instruction = asked.instruction
-    return Fillable(
-        order_id=asked.order_id,
-        organisation_id=asked.organisation_id,
-        wallet_id=book.wallet.account_id or 0,
-        currency=instruction.currency,
-        gpu_id=instruction.gpu_id,
-        terms=Terms(
-            gpu_count=instruction.gpu_count,
-            hours=instruction.hours,
-            fx_rate=asked.rate.rate,
-            tax_rate_percent=book.tax_rate_percent or Decimal(0),
-        ),
-        fx_on=asked.rate.on,
-        fee_percent=asked.fee_percent,
-        image=instruction.image,
-        ssh_public_key=instruction.ssh_public_key,
+def _terms(asked: _Asked, book: OpenBook) -> Terms:
+    return Terms(
+        gpu_count=asked.instruction.gpu_count,
+        hours=asked.instruction.hours,
+        fx_rate=asked.rate.rate,
+        tax_rate_percent=book.tax_rate_percent or Decimal(0),
     )
 
 
-def _fill_rows(bid: Bid, book: OpenBook, order: Fillable, now: datetime) -> list[dict[str, Any]]:
+def _fill_rows(bid: Bid, book: OpenBook, terms: Terms, now: datetime) -> list[dict[str, Any]]:
     asks = {ask.listing_id: ask for ask in book.asks}
-    matches = fill(bid, book.asks, now=now)
-    return [fill_row(match, order=order, ask=asks[match.listing_id], now=now) for match in matches]
+    order = Fillable(order_id=bid.order_id, terms=terms)
+    return [
+        fill_row(match, order=order, ask=asks[match.listing_id], now=now) for match in fill(bid, book.asks, now=now)
+    ]
 
 
-def _order_row(order: Fillable, asked: _Asked, book: OpenBook, filled: int) -> dict[str, Any]:
+def _order_row(asked: _Asked, book: OpenBook, terms: Terms, filled: int) -> dict[str, Any]:
     instruction, rate, filters = asked.instruction, asked.rate, asked.instruction.filters
     state, close_reason = _outcome(instruction, filled)
-    per_server = hold_micros(instruction.limit, order.terms)
+    per_server = hold_micros(instruction.limit, terms)
     rests = state in Order.RESTING
     return {
-        "id": order.order_id,
-        "organisation_id": order.organisation_id,
-        "wallet_id": order.wallet_id,
-        "currency": order.currency,
-        "gpu_id": order.gpu_id,
+        "id": asked.order_id,
+        "organisation_id": asked.organisation_id,
+        "wallet_id": book.wallet.account_id,
+        "currency": instruction.currency,
+        "gpu_id": instruction.gpu_id,
         "gpu_count": instruction.gpu_count,
         "server_count": instruction.server_count,
         "hours": instruction.hours,
@@ -268,15 +255,15 @@ def _order_row(order: Fillable, asked: _Asked, book: OpenBook, filled: int) -> d
         "min_vcpus": filters.min_vcpus,
         "min_disk_gb": filters.min_disk_gb,
         "only_verified": True,
-        "image": order.image,
-        "ssh_public_key": order.ssh_public_key,
+        "image": instruction.image,
+        "ssh_public_key": instruction.ssh_public_key,
         "state": state,
         "filled_servers": filled,
         "fx_rate": rate.rate,
         "fx_on": rate.on,
         "fx_margin": rate.margin,
-        "tax_rate_percent": order.terms.tax_rate_percent,
-        "fee_percent": order.fee_percent,
+        "tax_rate_percent": terms.tax_rate_percent,
+        "fee_percent": asked.fee_percent,
         "hold_per_server_micros": per_server,
         "rest_micros": per_server * (instruction.server_count - filled) if rests else 0,
         "quote_id": instruction.quote_id,
@@ -306,12 +293,13 @@ def _afford(wallet: WalletState, held_micros: int, row: dict[str, Any]) -> None:
         raise NotEnoughMoney(needed_micros=held_micros, available_micros=wallet.available_micros)
 
 
-def _write(asked: _Asked, row: dict[str, Any], fills: Sequence[dict[str, Any]], overdrawn: NotEnoughMoney) -> None:
-    """Write it all. The database judges the money once more: what it finds overdrawn is `overdrawn`."""
+def _write(asked: _Asked, book: OpenBook, row: dict[str, Any], fills: list[dict[str, Any]]) -> None:
+    """Write it all. The database judges the money once more, and would refuse what overdraws the wallet."""
+    told = [order_filled(row, fills)] if fills and book.is_told else []
     try:
-        told = [order_filled(row, fills)] if fills else []
         write(gpu_id=asked.instruction.gpu_id, now=asked.now, order=row, fills=fills, told=told)
     except DatabaseError as refused:
-        if isinstance(reason_of(refused), InsufficientFunds):
-            raise overdrawn from refused
-        raise
+        if not isinstance(reason_of(refused), InsufficientFunds):
+            raise
+        needed_micros = held_by(fills) + row["rest_micros"]
+        raise NotEnoughMoney(needed_micros=needed_micros, available_micros=book.wallet.available_micros) from refused

@@ -13,6 +13,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models.functions import Least
 
+from marketplace.book import lock_book
 from marketplace.limits import STOP_WITHIN
 from marketplace.models import Rental
 from marketplace.rentals.burn import stop_burning
@@ -49,17 +50,20 @@ def end_unanswered(*, now: datetime) -> int:
     """Close the rentals whose server did not say within 120 seconds that it has stopped; return how many."""
     ending = Rental.objects.filter(state=Rental.State.ENDING)
     due = ending.annotate(since=Least("stop_requested_at", "paid_until")).filter(since__lte=now - STOP_WITHIN)
+    since = dict(due.order_by("since").values_list("pk", "since"))
     return one_by_one(
-        due.order_by("since").values_list("pk", flat=True),
-        lambda rental_id: _close(rental_id, now=now, how="unanswered"),
+        since,
+        lambda rental_id: _close(rental_id, now=now, how="unanswered", ended_at=since[rental_id] + STOP_WITHIN),
     )
 
 
 def end_if_over(*, rental_id: UUID, now: datetime) -> bool:
     """End one running rental if its paid time is over; return whether it was."""
-    if not Rental.objects.filter(pk=rental_id, state=Rental.State.RUNNING, paid_until__lte=now).exists():
+    rental = Rental.objects.filter(pk=rental_id, state=Rental.State.RUNNING, paid_until__lte=now).first()
+    if rental is None:
         return False
     with transaction.atomic():
+        lock_book(rental.gpu_id, now=now)  # first of all: what was over for long is closed here, too
         rental = lock_rental(rental_id)
         if rental.state != Rental.State.RUNNING or rental.paid_until is None or rental.paid_until > now:
             return False
@@ -72,14 +76,23 @@ def end_if_over(*, rental_id: UUID, now: datetime) -> bool:
             detail={"reason": reason},
             end_reason=reason,
         )
-        stop_burning(rental, now=now)
-    if rental.paid_until + STOP_WITHIN <= now:
-        _close(rental_id, now=now, how="by_itself", ended_at=rental.paid_until)
+        if rental.paid_until + STOP_WITHIN > now:
+            stop_burning(rental, now=now)
+            return True
+        _end(rental_id, now=now, how="by_itself", ended_at=rental.paid_until)
+    settle_rental_now(rental_id=rental_id, now=now)
     return True
 
 
 def _close(rental_id: UUID, *, now: datetime, how: str, ended_at: datetime | None = None) -> bool:
-    closed = close_rental(
+    closed = _end(rental_id, now=now, how=how, ended_at=ended_at)
+    if closed:
+        settle_rental_now(rental_id=rental_id, now=now)
+    return closed
+
+
+def _end(rental_id: UUID, *, now: datetime, how: str, ended_at: datetime | None) -> bool:
+    return close_rental(
         rental_id=rental_id,
         from_states=(Rental.State.ENDING,),
         to_state=Rental.State.ENDED,
@@ -87,6 +100,3 @@ def _close(rental_id: UUID, *, now: datetime, how: str, ended_at: datetime | Non
         ended_at=ended_at,
         detail={"how": how},
     )
-    if closed:
-        settle_rental_now(rental_id=rental_id, now=now)
-    return closed

@@ -140,10 +140,10 @@ def _told(request: HttpRequest, membership: Membership, rental_id: UUID, *, now:
 
 
 def ssh_command(rental: Rental) -> str:
-    """Return the command that reaches the machine; blank unless it runs. What a host says of itself is quoted."""
+    """Return the command that reaches the machine; blank unless it runs. A host's word of itself stays one argument."""
     if rental.state != Rental.State.RUNNING or not rental.access:
         return ""
-    address = f"{rental.access['ssh_user']}@{rental.access['ssh_host']}"
+    address = f"{rental.access['ssh_user']}@{rental.access['ssh_host']}".lstrip("-")
     return shlex.join(["ssh", "-p", str(rental.access["ssh_port"]), address])
 
 

@@ -59,9 +59,9 @@ def test_every_word_is_translated_and_none_is_a_guess(language):
 @each_language
 def test_a_translation_keeps_placeholders_and_tags(language):
     for message in messages(language):
-        expected = sorted(PLACEHOLDER.findall(forms(message.id)[-1]))
+        expected = [sorted(PLACEHOLDER.findall(form)) for form in forms(message.id)]  # one may say less than many
         for form in forms(message.string):
-            assert sorted(PLACEHOLDER.findall(form)) == expected, message.id
+            assert sorted(PLACEHOLDER.findall(form)) in expected, message.id
 
 
 @each_language

@@ -31,7 +31,7 @@ def unmarked_words(source: str) -> list[str]:
             text.append(token.contents)
         elif block is None:
             text.append("\x00")  # a figure stood here; keeps tags whole without being a word
-    html = re.sub(r"<(script|style|svg)\b.*?</\1>|<!--.*?-->", " ", "".join(text), flags=re.DOTALL)
+    html = re.sub(r"<(script|style|svg|pre)\b.*?</\1>|<!--.*?-->", " ", "".join(text), flags=re.DOTALL)
     spoken = " ".join(SPOKEN_ATTRIBUTES.findall(html))
     visible = re.sub(r"<[^>]*>", " ", html)
     words = re.findall(r"[^\W\d_][\w./-]*", re.sub(r"&\w+;", " ", f"{visible} {spoken}"))

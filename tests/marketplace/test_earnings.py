@@ -115,6 +115,7 @@ def test_the_markets_prices_are_weighed_by_gpus(h100, renter):
     for price, gpus in (("2.00", 4), ("3.00", 2), ("4.00", 2)):
         make_running_rental(renter=renter, gpu=h100, ready_at=READY, price=price, gpu_count=gpus)
     spread = fills_of_30_days(h100.pk, now=NOW + HOUR)
+    assert spread is not None
     assert (spread.lowest, spread.p25, spread.median, spread.p75, spread.highest) == tuple(
         Decimal(price) for price in ("2", "2", "2", "3", "4")
     )
@@ -137,6 +138,7 @@ def test_a_new_price_changes_no_earning_of_a_sold_hour(h100, renter):
 @given(PRICES)
 def test_percentiles_are_prices_paid_in_order_and_divide_the_gpus(sold):
     spread = spread_of(sold)
+    assert spread is not None
     found = [spread.lowest, spread.p25, spread.median, spread.p75, spread.highest]
     assert found == sorted(found)
     assert set(found) <= {price for price, _ in sold}
@@ -149,6 +151,7 @@ def test_percentiles_are_prices_paid_in_order_and_divide_the_gpus(sold):
 @given(PRICES, st.decimals("0.0001", "50", places=4), st.decimals("0.0001", "50", places=4))
 def test_a_higher_price_never_would_have_sold_more(sold, one, other):
     spread = spread_of(sold)
+    assert spread is not None
     low, high = sorted((one, other))
     assert 0 <= spread.percent_at_or_above(high) <= spread.percent_at_or_above(low) <= 100
     assert spread.percent_at_or_above(spread.lowest) == 100

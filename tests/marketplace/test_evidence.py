@@ -16,35 +16,39 @@ SECOND, HOUR = timedelta(seconds=1), timedelta(hours=1)
 EVER = [Span(first=START - 1000 * HOUR, last=START + 1000 * HOUR)]
 PRICED = Priced(price=Decimal("4.19"), gpu_count=3, fee_percent=Decimal(10))
 moments = st.integers(min_value=0, max_value=4 * 3600 * 1000).map(lambda ms: START + timedelta(milliseconds=ms))
-spans = st.lists(st.tuples(moments, moments), max_size=6).map(
-    lambda pairs: [Span(first=min(pair), last=max(pair)) for pair in sorted(pairs, key=min)]
-)
+_stretch = st.tuples(st.integers(min_value=1, max_value=400_000), st.integers(min_value=0, max_value=2_400_000))
 
 
-def apart(found: list[Span]) -> list[Span]:
-    """Return the spans that begin after the one before ended, as beats and up times are kept."""
-    kept: list[Span] = []
-    for span in found:
-        if not kept or span.first > kept[-1].last:
-            kept.append(span)
-    return kept
+def in_a_row(stretches: list[tuple[int, int]]) -> list[Span]:
+    """Return spans, each so many milliseconds after the one before and so long, as beats and up times are kept."""
+    found, at = [], START
+    for pause, length in stretches:
+        first = at + timedelta(milliseconds=pause)
+        at = first + timedelta(milliseconds=length)
+        found.append(Span(first=first, last=at))
+    return found
+
+
+spans = st.lists(_stretch, min_size=1, max_size=12).map(in_a_row)
 
 
 @st.composite
 def knowns(draw) -> Known:
     """Draw a rental of up to four hours, whatever was heard of it, told at whatever moment."""
-    ready_at, ends_at, now = draw(moments), draw(moments), draw(moments)
-    period = passed(Billable(ready_at=ready_at.replace(microsecond=0), ends_at=ends_at.replace(microsecond=0)), now=now)
-    beats, ups = apart(draw(spans)), apart(draw(spans))
+    ready_at, ends_at, now = sorted(draw(st.tuples(moments, moments, moments)))
+    if draw(st.booleans()):
+        ends_at, now = now, ends_at  # what is paid reaches further than now
+    whole = Billable(ready_at=ready_at.replace(microsecond=0), ends_at=ends_at.replace(microsecond=0))
+    period = passed(whole, now=now)
+    beats, ups = draw(spans), draw(spans)
+    ended = max(period.ends_at, period.ready_at)
     is_lost = draw(st.booleans())
     return Known(
         period=period,
         as_of=now,
         gaps=gaps_between(beats, ups=ups, known_until=now),
         silences=gaps_between(beats, ups=EVER, known_until=now),
-        lost=Span(first=max(period.ends_at, period.ready_at), last=max(period.ends_at, period.ready_at) + HOUR)
-        if is_lost
-        else None,
+        lost=Span(first=ended, last=ended + HOUR) if is_lost else None,
         is_stopped=is_lost or draw(st.booleans()),
     )
 

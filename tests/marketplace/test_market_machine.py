@@ -45,6 +45,10 @@ class Exchange(RuleBasedStateMachine):
         self.gpu = make_gpu(slug="h100-sxm")
         make_listing(gpu=self.gpu, price="2.88", devices=3)
         self.renters = [make_renter(name="Orla Labs B.V.", units=500), make_renter(name="Small B.V.", units=15)]
+        for renter, limit in zip(self.renters, ("2.50", "2.40"), strict=True):
+            bid = order_for(self.gpu, limit=limit, hours=None, server_count=2)
+            placed = place_order(organisation_id=renter.pk, instruction=bid, now=self.now)
+            assert placed.state == "open", "so that a lower price, a new server or a beat has something to fill"
 
     def pick(self, rows, number: int):
         found = list(rows)

@@ -328,7 +328,7 @@ def run_it(monkeypatch, *, examples: int, steps: int) -> None:
 @pytest.mark.django_db
 @pytest.mark.timeout(600)
 def test_whatever_happens_every_invariant_holds(monkeypatch):
-    run_it(monkeypatch, examples=8, steps=30)
+    run_it(monkeypatch, examples=5, steps=25)
 
 
 @pytest.mark.long

@@ -117,6 +117,14 @@ def test_a_running_rental_says_how_to_reach_it(h100, orla):
     assert "Then it ends; the hours ordered are paid for already." in words(page)
 
 
+def test_what_a_host_says_of_itself_adds_nothing_to_the_command(h100, orla):
+    rental = running(orla, h100, ago=MINUTE, hours=3)
+    Rental.objects.filter(pk=rental.pk).update(
+        access={**ACCESS, "ssh_user": "-oProxyCommand=x", "ssh_host": "y; rm -rf /"}
+    )
+    assert "ssh -p 2201 'oProxyCommand=x@y; rm -rf /'" in words(page_of(rental))
+
+
 def test_a_rental_that_is_over_is_reached_no_more(h100, orla):
     rental = stop_now(running(orla, h100, ago=10 * MINUTE))
     assert "ssh" not in words(page_of(rental))

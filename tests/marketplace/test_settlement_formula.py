@@ -75,7 +75,9 @@ def test_without_a_decided_rate_each_part_is_taxed_as_it_was_held():
     assert alone == settle_hour(LOT, [part(3600, held=Decimal(21))], tax_rate_percent=Decimal(21))
 
 
-rates = st.sampled_from([Decimal(0), Decimal(21), FI, Decimal("27.00"), Decimal("8.1"), Decimal("0.01"), Decimal("99.99")])
+rates = st.sampled_from(
+    [Decimal(0), Decimal(21), FI, Decimal("27.00"), Decimal("8.1"), Decimal("0.01"), Decimal("99.99")]
+)
 prices = st.integers(1, 100_000_000).map(lambda ticks: Decimal(ticks).scaleb(-4))
 fx_rates = st.integers(1, 3 * 10**10).map(lambda number: Decimal(number).scaleb(-10))
 seconds = st.integers(0, 3600)
@@ -133,11 +135,17 @@ def test_sql_and_python_agree_to_the_micro(many):
 def test_sql_and_python_agree_on_ties():
     """Prices and seconds whose exact net ends on half a micro, odd and even: PostgreSQL's own round() would differ."""
     many = [
-        (Priced(price=Decimal(ticks).scaleb(-4), gpu_count=1, fee_percent=Decimal("0.50")), [part(18 * n, fx=Decimal("0.001"))], FI)
+        (
+            Priced(price=Decimal(ticks).scaleb(-4), gpu_count=1, fee_percent=Decimal("0.50")),
+            [part(18 * n, fx=Decimal("0.001"))],
+            FI,
+        )
         for ticks in range(1, 60)
         for n in (1, 3, 5, 10, 100, 200)
     ]
-    exact = [1_000_000 * Fraction(priced.price) * parts[0].seconds * Fraction(1, 1000) / 3600 for priced, parts, _ in many]
+    exact = [
+        1_000_000 * Fraction(priced.price) * parts[0].seconds * Fraction(1, 1000) / 3600 for priced, parts, _ in many
+    ]
     ties = [share for share in exact if share.denominator == 2]
     assert len({int(share) % 2 for share in ties}) == 2, "ties that go up and ties that go down"
     assert in_sql(many) == [settle_hour(priced, parts, tax_rate_percent=rate) for priced, parts, rate in many]
