@@ -34,7 +34,7 @@ class GpuFilterForm(forms.Form):
     software_stack = forms.ChoiceField(label=_("Software"), required=False)
     has_price = forms.BooleanField(label=_("Only with a price"), required=False)
     sort = forms.ChoiceField(
-        label=_("Order"),
+        label=_("Sort by"),
         required=False,
         choices=[("", ""), *((sign + name, name) for name in SORTABLE for sign in ("", "-"))],
         widget=forms.HiddenInput,

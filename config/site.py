@@ -44,6 +44,7 @@ NAVIGATION = (
 )
 PERSON_NAVIGATION = (
     (_("Orders"), "marketplace:orders"),
+    (_("Rentals"), "marketplace:rentals"),
     (_("Wallet"), "billing:wallet"),
     (_("Account"), "users:account"),
 )

@@ -1,7 +1,7 @@
 """SSH public keys of renters: one key, of a kind that is strong today, without options. Pure."""
 
 from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.asymmetric import dsa, rsa
+from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import load_ssh_public_key
 from django.utils.translation import gettext as _
 
@@ -36,8 +36,7 @@ def checked_key(text: str) -> str:
         raise KeyRefused(
             "unknown_kind", _("Start with the kind of key, such as ssh-ed25519; options before it are not taken.")
         )
-    if not kind.startswith("sk-"):
-        _refuse_weak(f"{kind} {rest.split(' ')[0]}")
+    _refuse_weak(f"{kind} {rest.split(' ')[0]}")
     return text
 
 
@@ -46,7 +45,5 @@ def _refuse_weak(key: str) -> None:
         loaded = load_ssh_public_key(key.encode())
     except (ValueError, UnsupportedAlgorithm) as unreadable:
         raise KeyRefused("invalid", _("This key cannot be read.")) from unreadable
-    if isinstance(loaded, dsa.DSAPublicKey) or (
-        isinstance(loaded, rsa.RSAPublicKey) and loaded.key_size < _LEAST_RSA_BITS
-    ):
+    if isinstance(loaded, rsa.RSAPublicKey) and loaded.key_size < _LEAST_RSA_BITS:
         raise KeyRefused("too_weak", _("RSA keys need %(bits)s bits or more.") % {"bits": _LEAST_RSA_BITS})

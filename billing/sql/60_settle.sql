@@ -35,6 +35,9 @@ BEGIN
     IF cardinality(p_holds) IS NULL OR cardinality(p_holds) = 0 THEN
         RETURN;
     END IF;
+    IF 0 > ANY (p_nets || p_taxes || p_payables || p_releases) THEN
+        RAISE EXCEPTION 'the amounts of an hour are not below zero' USING ERRCODE = 'LB002';
+    END IF;
     PERFORM FROM billing_hold WHERE id = ANY (p_holds) ORDER BY id FOR NO KEY UPDATE;
     SELECT id INTO cost FROM billing_account WHERE kind = 'cost' AND currency = 'USD' AND owner_id IS NULL;
 

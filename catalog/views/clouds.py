@@ -47,7 +47,7 @@ class CloudFilterForm(forms.Form):
     free_egress = forms.BooleanField(label=_("No charge for outgoing traffic"), required=False)
     has_price = forms.BooleanField(label=_("Only with a price"), required=False)
     sort = forms.ChoiceField(
-        label=_("Order"),
+        label=_("Sort by"),
         required=False,
         choices=[("", ""), *((sign + name, name) for name in SORTABLE for sign in ("", "-"))],
         widget=forms.HiddenInput,

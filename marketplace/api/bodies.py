@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.core.validators import RegexValidator
 from django.utils.translation import gettext_lazy as _
 from rest_framework import serializers
 from rest_framework.exceptions import ErrorDetail, ValidationError
@@ -16,13 +17,14 @@ from users.api.body import Amount, Flag, OneOf, StrictSerializer, Text, Whole
 
 INTERCONNECTS = ("nvlink", "infinity_fabric", "pcie", "none")
 _MOST = 10_000_000
+_COUNTRY = RegexValidator(r"^[A-Za-z]{2}\Z", message=_("Two letters, such as NL."), code="invalid")
 
 
 class FiltersBody(StrictSerializer):
     """What is asked of a server. Left out: no wish."""
 
     countries = serializers.ListField(
-        child=Text(min_length=2, max_length=2), required=False, max_length=60, help_text="ISO 3166 codes."
+        child=Text(form=_COUNTRY), required=False, max_length=60, help_text="ISO 3166 codes."
     )
     interconnect = OneOf(choices=INTERCONNECTS, required=False, allow_null=True, allow_blank=True)
     min_ram_gb = Whole(required=False, min_value=0, max_value=_MOST)

@@ -1,4 +1,8 @@
-"""`market/`: every market, one book, its trades. Public; the validators are made of the body itself."""
+"""`market/`: every market, one book, its trades. Public; the validator is made of the body itself.
+
+A book changes in ways that have no time of their own (a bid is taken back, a server falls silent), so an answer counts
+as changed when it was made, and caches keep it for a second.
+"""
 
 import hashlib
 from datetime import UTC, datetime
@@ -19,6 +23,7 @@ from common.parameters import PageParameters, QueryParameters, WholeNumber
 from marketplace.queries.market import book_of, market_of, markets, trades_of
 from marketplace.serializers import BookSerializer, MarketSerializer, TradeSerializer, book_row, market_row, trade_row
 
+_MAX_AGE_SECONDS = 1
 _SLUG = OpenApiParameter("slug", str, OpenApiParameter.PATH, description="The slug of a GPU.")
 
 
@@ -33,13 +38,13 @@ class MarketView(APIView):
 
     http_method_names = ["get", "head"]
 
-    def told(self, request: Request, body: Any, *, as_of: datetime | None) -> HttpResponseBase:
+    def told(self, request: Request, body: Any, *, now: datetime) -> HttpResponseBase:
         """Return the body, or 304 where the caller holds the same."""
         rendered = JSONRenderer().render(body)
-        version = Version(
-            key=hashlib.sha256(rendered).hexdigest()[:32], changed_at=as_of or datetime(2026, 1, 1, tzinfo=UTC)
-        )
-        return answer(request, version=version, build=lambda: json_response(rendered))
+        version = Version(key=hashlib.sha256(rendered).hexdigest()[:32], changed_at=now)
+        response = answer(request, version=version, build=lambda: json_response(rendered))
+        response["Cache-Control"] = f"public, max-age={_MAX_AGE_SECONDS}"
+        return response
 
 
 class MarketList(MarketView):
@@ -49,9 +54,8 @@ class MarketList(MarketView):
     def get(self, request: Request) -> HttpResponseBase:
         """List every market: best bid and ask, last price, the last day. Prices net of tax."""
         QueryParameters.read(request.query_params)
-        found = markets(now=datetime.now(UTC))
-        as_of = max((market.as_of for market in found if market.as_of), default=None)
-        return self.told(request, [market_row(market) for market in found], as_of=as_of)
+        now = datetime.now(UTC)
+        return self.told(request, [market_row(market) for market in markets(now=now)], now=now)
 
 
 class BookDetail(MarketView):
@@ -65,7 +69,7 @@ class BookDetail(MarketView):
         depth = BookParameters.read(request.query_params)["depth"]
         gpu, now = get_object_or_404(Gpu, slug=slug), datetime.now(UTC)
         as_of = market_of(gpu, now=now).as_of
-        return self.told(request, book_row(slug, book_of(gpu, now=now, depth=depth), as_of=as_of), as_of=as_of)
+        return self.told(request, book_row(slug, book_of(gpu, now=now, depth=depth), as_of=as_of), now=now)
 
 
 class TradeList(MarketView):
@@ -87,5 +91,4 @@ class TradeList(MarketView):
             limit=wanted["limit"],
             cursor=wanted.get("cursor"),
         )
-        as_of = page.rows[0].filled_at if page.rows else None
-        return self.told(request, body_of(page, [trade_row(fill) for fill in page.rows]), as_of=as_of)
+        return self.told(request, body_of(page, [trade_row(fill) for fill in page.rows]), now=datetime.now(UTC))

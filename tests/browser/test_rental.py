@@ -205,7 +205,9 @@ def test_every_page_about_rentals_fits_in_other_languages(visit_as, busy, langua
     person, pages = busy
     page = visit_as(person, width=360).page
     for name, path in pages.items():
-        page.goto(f"/{language}{path}")
+        answer = page.goto(f"/{language}{path}")
+        assert answer is not None
+        assert answer.status == 200, path
         is_whole(page, name)
 
 

@@ -278,6 +278,7 @@ BAD_WORDS = {
         {"cloud": "x"},
         {"countries": "NL"},
         {"countries": ["NLD"]},
+        {"countries": ["ßß"]},  # four letters once it is in capitals
         {"countries": [5]},
         {"countries": ["NL"] * 61},
         {"interconnect": "string"},

@@ -55,7 +55,7 @@ def test_the_hour_of_the_last_beat_is_not_billed_and_the_line_before_it_is_rever
 
 
 def test_an_hour_that_was_settled_already_is_reversed_with_the_one_before(rental):
-    """The last beat came at 11:59, the hour was settled at 13:05 as far as we knew, and only then the silence was judged."""
+    """The last beat came a minute before the hour was over, and the silence was judged after it was settled."""
     settle_due(until=at("13:05:00"), now=at("13:05:00"))
     assert interrupted(rental, last_beat="12:59:00", now="13:06:00") == 2
     assert lines() == [(10, False), (11, True), (12, True)]

@@ -139,7 +139,12 @@ def test_who_gives_way_to_another_settles_after_all(monkeypatch, sqlstate):
 @pytest.mark.parametrize(("sqlstate", "times"), [("40P01", 4), ("55P03", 1)])
 def test_it_does_not_try_for_ever_nor_what_will_not_help(monkeypatch, sqlstate, times):
     tries: list[object] = []
-    monkeypatch.setattr(due, "settle_next_hours", lambda **asked: tries.append(asked) or refuse(sqlstate))
+
+    def settle(**asked: object) -> None:
+        tries.append(asked)
+        refuse(sqlstate)
+
+    monkeypatch.setattr(due, "settle_next_hours", settle)
     with pytest.raises(OperationalError):
         settle_due(until=at("11:05:00"), now=at("11:05:00"))
     assert len(tries) == times

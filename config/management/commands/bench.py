@@ -4,16 +4,17 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from config.benches import ledger, orders, pages, prices_api
+from config.benches import ledger, orders, pages, prices_api, settlement
 from sizing import bench as sizing_bench
 
-BENCHES: dict[str, Callable[[], dict[str, Any]]] = {
+BENCHES: dict[str, Callable[..., dict[str, Any]]] = {
     "ledger": ledger.run,
     "orders": orders.run,
     "pages": pages.run,
     "prices_api": prices_api.run,
+    "settlement": settlement.run,
     "sizing": sizing_bench.measure,
 }
 
@@ -24,9 +25,13 @@ class Command(BaseCommand):
     help = "Measure the physical limit and us in turn."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Take the bench's name."""
+        """Take the bench's name, and how many rentals it settles."""
         parser.add_argument("name", choices=sorted(BENCHES))
+        parser.add_argument("--size", type=int, metavar="N", help="settlement: how many rentals (100000)")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run it."""
-        self.stdout.write(json.dumps(BENCHES[options["name"]](), indent=2))
+        sized = {} if options["size"] is None else {"size": options["size"]}
+        if sized and options["name"] != "settlement":
+            raise CommandError("--size is for settlement")
+        self.stdout.write(json.dumps(BENCHES[options["name"]](**sized), indent=2))
