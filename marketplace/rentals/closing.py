@@ -11,9 +11,9 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import transaction
 
-from marketplace.book import lock_book
+from marketplace.book import close_leases, lock_book
 from marketplace.models import Rental
 from marketplace.orders.match import bring_to_rest
 from marketplace.rentals.burn import stop_burning
@@ -51,8 +51,7 @@ def close_rental(
             rental_id=rental_id, from_states=from_states, to_state=to_state, at=at, detail=told, ended_at=at, **values
         ):
             return False
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT marketplace_close_leases(%s::uuid, %s::timestamptz)", [rental_id, now])
+        close_leases(rental_id, now=now)
         bring_to_rest(rental.gpu_id, now=now, also_locked=[rental.wallet_id, *also_locked])
         stop_burning(rental, now=now)
     return True

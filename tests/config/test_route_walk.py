@@ -162,9 +162,7 @@ def theirs(db) -> Theirs:
             "HRB 771177",
             "98,765",
             "98765.43",
-            str(top_up.pk),
-            str(order.order_id),
-            str(rental.pk),
+            *map(str, (top_up.pk, order.order_id, rental.pk)),
         ),
     )
 

@@ -210,7 +210,7 @@ class Rentals(Exchange):
             refunds = Refund.objects.filter(top_up__wallet=wallet).exclude(state="failed")
             lines = Settlement.objects.filter(rental__wallet=wallet, reversed_at=None)
             assert wallet.posted_micros == paid_in - sum_of(refunds, "amount_micros") - sum_of(lines, "gross_micros")
-            earned = Settlement.objects.filter(reversed_at=None)
+        earned = Settlement.objects.filter(reversed_at=None)
         owed = sum_of(Account.objects.filter(kind="payable"), "posted_micros")
         assert owed == sum_of(earned, "payable_micros")
 
