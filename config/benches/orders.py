@@ -1,10 +1,12 @@
-"""Placing an order against the raw transfer: lock, decide, hold, and every row that a fill makes, next to one statement.
+"""Placing an order against the raw transfer: lock, decide, hold, and every row that follows, next to one statement.
 
-Each order takes one device at the best offer of a book of 20 servers, in one book that all clients share. Devices are
-given back between batches, outside the clock. Everything happens in a database of its own; commits do not wait for
-the disk's flush.
+One book of 20 servers that all clients share. As books go, about half of the orders cross: every other one takes a
+device at the best offer, the ones between rest below it. Both kinds are told by themselves too. What was taken or
+rests is given back between batches, outside the clock. Everything happens in a database of its own; commits do not
+wait for the disk's flush.
 """
 
+import itertools
 import statistics
 import threading
 import time
@@ -40,7 +42,7 @@ TAIL_FLOOR, TAIL_AIM = 4.0, 2.5
 CLIENTS = 8
 _SERVERS, _DEVICES = 20, 8
 _BATCH = _SERVERS * _DEVICES // 2  # the book is half empty at the end of a batch
-_BATCHES_PER_SLICE = 6
+_BATCHES_PER_SLICE = 4
 _TURNS = 30
 _WALLET_MICROS = 10**15
 
@@ -49,16 +51,17 @@ def run() -> dict[str, Any]:
     """Return JSON-ready results: the share of the limit's speed, counted round trips, and the tail of eight clients."""
     with own_database():
         raw, market = RawTransfers(), _Market()
-        slices = [(_transfers(raw), market.seconds_per_order()) for _ in range(SLICES)]
-        limit, ours = (statistics.median(column) for column in zip(*slices, strict=True))
+        slices = [_slice(raw, market) for _ in range(SLICES)]
+        limit, ours, taken, rested = (statistics.median(column) for column in zip(*slices, strict=True))
         return {
             "name": "orders",
             "limit": round(1 / limit),
             "ours": round(1 / ours),
-            "ratio": round(statistics.median(raw_each / each for raw_each, each in slices), 3),
-            "unit": "orders filled per second, 1 client, synchronous_commit=off",
+            "ratio": round(statistics.median(raw_each / each for raw_each, each, _, _ in slices), 3),
+            "unit": "orders placed per second, every other one fills, 1 client, synchronous_commit=off",
             "floor": FLOOR,
             "aim": AIM,
+            "by_kind": {"filled": round(limit / taken, 3), "resting": round(limit / rested, 3)},
             "round_trips": {**market.round_trips(), "floor": TRIPS_FLOOR, "aim": TRIPS_AIM},
             "eight_clients": {**market.tail(), "floor": TAIL_FLOOR, "aim": TAIL_AIM},
         }
@@ -87,38 +90,41 @@ class _Market:
         Rate(day=day, currency="USD", units_per_eur=Decimal("1.1476"), origin="sample", stored_at=self.now).save()
         self._list_servers()
         self.renters = [self._renter(number) for number in range(CLIENTS)]
-        for _ in range(_BATCH):  # plans are made, caches are warm
-            self.take()
-        self.give_back()
+        self.orders = itertools.count()
+        self.seconds_per_order(self.place)  # plans are made, caches are warm
+
+    def place(self, client: int = 0) -> None:
+        """Place an order: in turn one that fills, and one that rests."""
+        (self.rest if next(self.orders) % 2 else self.take)(client)
 
     def take(self, client: int = 0, *, currency: str = "USD") -> None:
         """Place an order that fills at once."""
-        instruction = Instruction(
-            gpu_id=self.gpu_id,
-            gpu_count=1,
-            hours=1,
-            limit=Decimal("3.00"),
-            currency=currency,
-            time_in_force="ioc",
-        )
-        placed = place_order(organisation_id=self.renters[client], instruction=instruction, now=self.now)
-        if placed.state != "filled":
+        if self._place(client, limit=Decimal("3.00"), time_in_force="ioc", currency=currency) != "filled":
             raise RuntimeError("The bench's book is empty.")
 
+    def rest(self, client: int = 0) -> None:
+        """Place an order that rests."""
+        self._place(client, limit=Decimal("1.90"), time_in_force="gtc", currency="USD")
+
     def give_back(self) -> None:
-        """End every rental, so that all devices are free."""
+        """End every rental and take every order back, so that all devices and money are free."""
         with connection.cursor() as cursor:
             cursor.execute(
                 "SELECT marketplace_close_leases(id, %s::timestamptz) FROM marketplace_rental WHERE state = 'pending'",
                 [self.now],
             )
             cursor.execute("UPDATE marketplace_rental SET state = 'failed', ended_at = now() WHERE state = 'pending'")
+            cursor.execute(
+                "SELECT marketplace_change_order(id, 'cancelled', 0, 'cancelled', %s::timestamptz)"
+                " FROM marketplace_order WHERE state = 'open'",
+                [self.now],
+            )
 
-    def seconds_per_order(self) -> float:
+    def seconds_per_order(self, place: Callable[[], None]) -> float:
         """Return the mean of some batches of orders."""
         total = 0.0
         for _ in range(_BATCHES_PER_SLICE):
-            total += _timed(self.take, _BATCH)
+            total += _timed(place, _BATCH)
             self.give_back()
         return total / (_BATCHES_PER_SLICE * _BATCH)
 
@@ -163,11 +169,22 @@ class _Market:
             set_commit(flushed=False)
             for _ in range(_TURNS):
                 turn.wait(60)
-                seconds += [_timed(lambda: self.take(client), 1) for _ in range(_BATCH // CLIENTS)]
+                seconds += [_timed(lambda: self.place(client), 1) for _ in range(_BATCH // CLIENTS)]
                 turn.wait(60)
         finally:
             connection.close()
         return seconds[_BATCH // CLIENTS :]  # a new connection makes its plans first
+
+    def _place(self, client: int, *, limit: Decimal, time_in_force: str, currency: str) -> str:
+        instruction = Instruction(
+            gpu_id=self.gpu_id,
+            gpu_count=1,
+            hours=1,
+            limit=limit,
+            currency=currency,
+            time_in_force=time_in_force,
+        )
+        return place_order(organisation_id=self.renters[client], instruction=instruction, now=self.now).state
 
     def _list_servers(self) -> None:
         seller = Organisation.objects.create(name="bench seller", kind="provider", type="business", country="NL")
@@ -200,6 +217,14 @@ class _Market:
             ledger.post(key=f"fund {currency} {number}", kind="topup", lines=lines, effective_at=self.now)
         decide_for(organisation=renter, now=self.now)
         return renter.pk
+
+
+def _slice(raw: RawTransfers, market: _Market) -> tuple[float, float, float, float]:
+    """Return the seconds of a transfer, of an order, of one that fills and of one that rests, measured in turn."""
+    kinds = (market.place, market.take, market.rest)
+    transfer = _transfers(raw)
+    order, taken, rested = (market.seconds_per_order(kind) for kind in kinds)
+    return transfer, order, taken, rested
 
 
 def _transfers(raw: RawTransfers) -> float:
