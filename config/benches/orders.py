@@ -52,16 +52,19 @@ def run() -> dict[str, Any]:
     with own_database():
         raw, market = RawTransfers(), _Market()
         slices = [_slice(raw, market) for _ in range(SLICES)]
-        limit, ours, taken, rested = (statistics.median(column) for column in zip(*slices, strict=True))
+        limit, ours = statistics.median(each[0] for each in slices), statistics.median(each[1] for each in slices)
+        ratio, filled, resting = (
+            round(statistics.median(each[0] / each[kind] for each in slices), 3) for kind in (1, 2, 3)
+        )
         return {
             "name": "orders",
             "limit": round(1 / limit),
             "ours": round(1 / ours),
-            "ratio": round(statistics.median(raw_each / each for raw_each, each, _, _ in slices), 3),
+            "ratio": ratio,
             "unit": "orders placed per second, every other one fills, 1 client, synchronous_commit=off",
             "floor": FLOOR,
             "aim": AIM,
-            "by_kind": {"filled": round(limit / taken, 3), "resting": round(limit / rested, 3)},
+            "by_kind": {"filled": filled, "resting": resting},
             "round_trips": {**market.round_trips(), "floor": TRIPS_FLOOR, "aim": TRIPS_AIM},
             "eight_clients": {**market.tail(), "floor": TAIL_FLOOR, "aim": TAIL_AIM},
         }
