@@ -37,8 +37,8 @@ def history_of(gpu_id: int) -> History:
                 "device_id", "taken_sequence", "closed_sequence"
             )
         ],
-        bids=[_past_bid(order) for order in Order.objects.filter(gpu_id=gpu_id)],
-        fills=[_past_fill(fill) for fill in fills.select_related("listing").order_by("sequence")],
+        bids=[_past_bid(order) for order in Order.objects.filter(gpu_id=gpu_id).iterator()],
+        fills=[_past_fill(fill) for fill in fills.select_related("listing").order_by("sequence").iterator()],
     )
 
 

@@ -26,7 +26,8 @@ FLOOR, AIM = 0.25, 0.45
 AGAIN_FLOOR, AGAIN_AIM = 0.3, 0.2
 SIZE = 100_000
 MEMORY_MB = 500
-_SLICES = 5
+_MOST_SLICES = 5
+_MOST_HOURS = 500_000  # in all slices together; one slice there is always
 _BYTES_AT_ONCE = 1 << 20
 _TABLES = ("marketplace_settlement", "billing_journalentry", "billing_posting", "billing_holdmovement")
 
@@ -37,7 +38,7 @@ def run(size: int = SIZE) -> dict[str, Any]:
         make_rentals(size)
         _make_twins()
         before_mb = _peak_mb()
-        slices = [_slice(number, size) for number in range(_SLICES)]
+        slices = [_slice(number, size) for number in range(max(1, min(_MOST_SLICES, _MOST_HOURS // size)))]
         after_mb = _peak_mb()
     ours, again, limit, bare = (statistics.median(column) for column in zip(*slices, strict=True))
     return {

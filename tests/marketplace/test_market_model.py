@@ -108,7 +108,7 @@ class Market(RuleBasedStateMachine):
         self.example.__enter__()
         self.began = False
 
-    @initialize()
+    @initialize(target=servers)
     def begin(self):
         self.gpu = make_gpu()
         self.renters = {name: make_renter(name=name, units=FUNDS[name]) for name in RENTERS}
@@ -118,6 +118,8 @@ class Market(RuleBasedStateMachine):
         self.open: dict[UUID, ModelOrder] = {}
         self.rentals: dict[UUID, ModelRental] = {}
         self.began = True
+        offers = [("2.0100", 4, "NL"), ("2.0100", 2, "PL"), ("2.0500", 3, "NL"), ("2.0100", 1, "NL")]
+        return multiple(*(self.list_one(devices, Decimal(price), 1, country) for price, devices, country in offers))
 
     # what happens
 
@@ -225,11 +227,19 @@ class Market(RuleBasedStateMachine):
             return multiple()
         placed = place_order(organisation_id=self.renters[renter].pk, instruction=instruction, now=self.now)
         assert placed.held_micros == needed
-        self.take(order, takes, placed.order_id)
+        self.fill(order, takes, placed.order_id)
         if not rests:
             return multiple()
         self.open[placed.order_id] = order
         return placed.order_id
+
+    @rule(renter=st.sampled_from(RENTERS), gpu_count=st.integers(1, 2), servers=st.integers(1, 2))
+    def take(self, renter, gpu_count, servers):
+        self.place(renter, Decimal("2.0500"), gpu_count, servers, 1, frozenset(), "ioc", 60)
+
+    @rule(target=orders, limit=PRICES, gpu_count=st.integers(1, 2), servers=st.integers(1, 3))
+    def bid(self, limit, gpu_count, servers):
+        return self.place("rich", limit, gpu_count, servers, 1, frozenset(), "gtc", 300)
 
     @rule(order_id=consumes(orders))
     def cancel(self, order_id):
@@ -301,11 +311,11 @@ class Market(RuleBasedStateMachine):
         self.fall_silent()
         self.open = {pk: order for pk, order in self.open.items() if order.expires_at > self.now}
         for pk, order in sorted(self.open.items(), key=lambda item: (-item[1].limit, item[1].came)):
-            self.take(order, self.best(order)[: order.wanted], pk)
+            self.fill(order, self.best(order)[: order.wanted], pk)
             if not order.wanted:
                 del self.open[pk]
 
-    def take(self, order: ModelOrder, takes: list[ModelServer], order_id: UUID):
+    def fill(self, order: ModelOrder, takes: list[ModelServer], order_id: UUID):
         made = Rental.objects.filter(order_id=order_id, state="pending").exclude(pk__in=set(self.rentals))
         assert len(made) == len(takes), "as many fills as the model takes"
         for server, rental in zip(takes, made.order_by("fill__sequence"), strict=True):

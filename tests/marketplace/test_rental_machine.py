@@ -28,7 +28,8 @@ from billing.refunds.request import (
 )
 from billing.tax.record import tax_details_changed
 from fx.models import Rate
-from marketplace.models import Rental, Server, Settlement
+from marketplace.models import Order, Rental, Server, Settlement
+from marketplace.orders.close import cancel_order
 from marketplace.orders.place import NotEnoughMoney, place_order
 from marketplace.orders.place import OrganisationFrozen as FrozenPlaces
 from marketplace.rentals.end import acknowledge_stop
@@ -222,6 +223,8 @@ class Rentals(Exchange):
             super().teardown()
 
     def everything_ends_settled(self):
+        for order in Order.objects.filter(state__in=Order.RESTING):
+            cancel_order(organisation_id=order.organisation_id, order_id=order.pk, now=self.now)
         for rental in Rental.objects.filter(state__in=Rental.OPEN):
             request_stop(organisation_id=rental.organisation_id, rental_id=rental.pk, now=self.now)
         self.pass_time(timedelta(minutes=8))

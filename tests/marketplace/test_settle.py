@@ -14,6 +14,7 @@ from fx.models import Rate
 from marketplace.models import Rental, Settlement, UpSpan
 from marketplace.orders.place import place_order
 from marketplace.settlement.due import settle_due
+from marketplace.settlement.formula import Part, Priced, hold_needed_micros
 from marketplace.settlement.lower import lower_hold
 from marketplace.settlement.settle import settle_rental_now
 from tests.marketplace.conftest import (
@@ -103,7 +104,15 @@ def test_the_open_ended_rental_of_the_design(h100):
     assert remaining(rental) == 4_582_132
     hold_one_more_hour(rental, fx_rate="0.8695652174", tax_rate_percent="25.5", now=at("16:32:00"))
     assert remaining(rental) == 4_582_132 + 4_572_570
-    assert settled("18:05:00") == 3
+    assert settled("17:04:00") == 1
+    priced = Priced(price=Decimal("4.19"), gpu_count=1, fee_percent=Decimal(10))
+    rest = [
+        Part(seconds=2520, fx_rate=Decimal("0.8713837574"), held_tax_rate_percent=Decimal("25.5")),
+        Part(seconds=3600, fx_rate=Decimal("0.8695652174"), held_tax_rate_percent=Decimal("25.5")),
+    ]
+    assert remaining(rental) == hold_needed_micros(priced, rest, touched_hours=2)
+    assert lower_hold(rental_id=rental.pk, now=at("17:04:00")) == 0
+    assert settled("18:05:00") == 2
     assert lines(rental)[1] == (16, 3600, 3_648_812, 930_447, 3_771_000)
     line = Settlement.objects.get(rental=rental, hour=at("16:00:00"))
     assert (line.first_seconds, line.next_seconds) == (2520, 1080)
