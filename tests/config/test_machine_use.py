@@ -15,7 +15,9 @@ from django.contrib.staticfiles import finders
 from django.http import HttpRequest
 from django.template import Context, Template
 
+from catalog.models import Gpu
 from tests.factories import make_cloud_fact, make_gpu, make_list_offer, make_offer, make_snapshot
+from tests.marketplace.conftest import make_listing
 from tests.pages import PAGES
 
 pytestmark = pytest.mark.django_db
@@ -200,6 +202,7 @@ def sitemap(client) -> dict[str, ElementTree.Element]:
 
 
 def test_every_address_of_the_sitemap_answers_as_itself(client, site_data):
+    make_listing(gpu=Gpu.objects.get(slug="h100-sxm"))
     found = sitemap(client)
     assert {urlsplit(path).path for path in PAGES} - {"/prices/h100-sxm/"} <= found.keys()
     for path in found:

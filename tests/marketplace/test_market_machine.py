@@ -142,7 +142,7 @@ class Exchange(RuleBasedStateMachine):
 
     @rule(number=which)
     def a_start_fails(self, number):
-        rental = self.pick(Rental.objects.filter(state="pending").order_by("filled_at", "pk"), number)
+        rental = self.pick(Rental.objects.filter(state="pending").order_by("fill__sequence"), number)
         if rental:
             assert fail_start(rental_id=rental.pk, reason="image_pull_failed", now=self.now)
             assert not fail_start(rental_id=rental.pk, reason="image_pull_failed", now=self.now)

@@ -118,7 +118,7 @@ class Story:
         while self.now < NOW + self.lasts:
             self.pass_time(self.random.choice([55, 170, 290, 540]))
             self.something_happens()
-        for rental_id in Rental.objects.order_by("filled_at", "pk").values_list("pk", flat=True):
+        for rental_id in Rental.objects.order_by("fill__sequence").values_list("pk", flat=True):
             self.act("stop", rental_id, self.now)
         for _ in range(4):
             self.pass_time(100)
@@ -179,7 +179,7 @@ class Story:
             self.order(self.random.randrange(2), self.random.choice([1, 2, None]), self.random.choice([1, 2]))
 
     def rentals(self, *states: str) -> list[Any]:
-        return list(Rental.objects.filter(state__in=states).order_by("filled_at", "pk").values_list("pk", flat=True))
+        return list(Rental.objects.filter(state__in=states).order_by("fill__sequence").values_list("pk", flat=True))
 
     def pass_time(self, seconds: int) -> None:
         until = self.now + timedelta(seconds=seconds)
@@ -194,7 +194,7 @@ class Story:
 def outcome() -> list[object]:
     """Return everything that came of a story, without the ids."""
     found: list[object] = []
-    for rental in Rental.objects.order_by("filled_at", "pk").select_related("hold"):
+    for rental in Rental.objects.order_by("fill__sequence").select_related("hold"):
         hold = rental.hold
         found.append((rental.state, rental.end_reason, rental.ready_at, rental.paid_until, rental.stop_requested_at))
         found.append((rental.ended_at, rental.unbilled_from, kinds(rental)))

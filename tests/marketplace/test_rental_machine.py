@@ -69,7 +69,7 @@ class Rentals(Exchange):
         up_all_along(since=NOW, until=NOW)
 
     def rental(self, number: int, *states: str) -> Rental | None:
-        return self.pick(Rental.objects.filter(state__in=states).order_by("filled_at", "pk"), number)
+        return self.pick(Rental.objects.filter(state__in=states).order_by("fill__sequence"), number)
 
     def wallet(self, number: int) -> Account:
         return self.pick(Account.objects.filter(kind="wallet").order_by("pk"), number)
