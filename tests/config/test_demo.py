@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -105,63 +106,65 @@ def processes_of(home: Path) -> list[str]:
 
 
 def test_the_demo_starts_survives_a_kill_and_stops_without_a_trace(tmp_path):
-    home, port = tmp_path / "home", free_port()
-    with demo(home, port) as process:
-        lines = lines_until(process, "Ready: ")
-        assert lines[-1] == f"Ready: http://localhost:{port}/"
-        facts = json.loads((home / "demo.json").read_text())
-        assert facts["base_url"] == f"http://localhost:{port}/"
-        assert {"email", "password"} <= facts["operator"].keys()
-        assert facts["renter"].keys() == facts["provider"].keys() == {"email", "password", "api_key"}
-        assert available_of(facts) == A_THOUSAND_EACH
-        payments = line_about_payments(lines)
-        assert "no real money moves" in payments
-        assert get(f"http://localhost:{port}/readyz")[0] == 200
-        assert best_asks_of(facts) == REFERENCE_PRICES, "the sample market is open"
-        status, page = get(facts["base_url"])
-        assert status == 200
-        assert "B300" in page
-        process.kill()  # SIGKILL: nothing of ours gets to clean up
-        process.wait(10)
+    """One home from its first start, on a port that is taken, to its end: a start costs more than all the rest."""
+    home = tmp_path / "home"
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with demo(home, taken.getsockname()[1]) as process:
+            lines = lines_until(process, "Ready: ")
+            facts = check_that_it_is_open(home, lines, wanted_port=taken.getsockname()[1])
+            check_that_a_second_one_says_so(home)
+            assert process.poll() is None, "the second one left the first alone"
+            process.kill()  # SIGKILL: nothing of ours gets to clean up
+            process.wait(10)
 
     started = time.monotonic()
-    with demo(home, port) as process:
-        lines = lines_until(process, "Ready: ")
+    with demo(home, port_of(facts)) as process:
+        second = lines_until(process, "Ready: ")
         assert time.monotonic() - started < SECOND_START_SECONDS
         again = json.loads((home / "demo.json").read_text())
         assert again == facts, "a second start resumes with the same data"
         assert available_of(again) == A_THOUSAND_EACH, "the sample payments are made once"
         assert best_asks_of(again) == REFERENCE_PRICES, "the fleet beats again at once"
-        assert line_about_payments(lines) == payments, "payment pages keep their address"
-        process.send_signal(signal.SIGTERM)
+        assert line_about_payments(second) == line_about_payments(lines), "payment pages keep their address"
+        process.send_signal(signal.SIGINT)
         assert process.wait(40) == 0
     assert processes_of(home) == []
     assert not (home / "processes.json").exists()
 
 
-def test_a_taken_port_is_said_and_the_next_free_one_used(tmp_path):
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        with demo(tmp_path / "home", port) as process:
-            lines = lines_until(process, "Ready: ")
-            assert any(f"Port {port} is taken" in line for line in lines)
-            assert lines[-1] != f"Ready: http://localhost:{port}/"
-            process.send_signal(signal.SIGINT)
-            assert process.wait(40) == 0
+def check_that_it_is_open(home: Path, lines: list[str], *, wanted_port: int) -> dict[str, Any]:
+    """Check a first start and return the facts that it wrote down."""
+    facts: dict[str, Any] = json.loads((home / "demo.json").read_text())
+    assert any(f"Port {wanted_port} is taken" in line for line in lines)
+    assert port_of(facts) != wanted_port
+    assert lines[-1] == f"Ready: {facts['base_url']}"
+    assert {"email", "password"} <= facts["operator"].keys()
+    assert facts["renter"].keys() == facts["provider"].keys() == {"email", "password", "api_key"}
+    assert available_of(facts) == A_THOUSAND_EACH
+    assert "no real money moves" in line_about_payments(lines)
+    assert get(f"{facts['base_url']}readyz")[0] == 200
+    assert best_asks_of(facts) == REFERENCE_PRICES, "the sample market is open"
+    status, page = get(facts["base_url"])
+    assert status == 200
+    assert "B300" in page
+    return facts
 
 
-def test_a_second_demo_in_the_same_home_says_so_and_leaves_the_first_alone(tmp_path):
-    home = tmp_path / "home"
-    with demo(home, free_port()) as first:
-        lines_until(first, "Ready: ")
-        with demo(home, free_port()) as second:
-            assert second.stdout is not None
-            output = second.stdout.read()
-            assert second.wait(30) == 1
-            assert "A site already runs from" in output
-        assert first.poll() is None
+def check_that_a_second_one_says_so(home: Path) -> None:
+    """A second demo in a home that has one ends with 1 and one clear line."""
+    with demo(home, free_port()) as second:
+        assert second.stdout is not None
+        output = second.stdout.read()
+        assert second.wait(30) == 1
+        assert "A site already runs from" in output
+
+
+def port_of(facts: dict[str, Any]) -> int:
+    port = urlsplit(facts["base_url"]).port
+    assert port is not None
+    return port
 
 
 def test_the_demo_runs_on_outside_servers_and_leaves_them_running(tmp_path, monkeypatch):

@@ -13,7 +13,22 @@ PROJECT = Path(__file__).resolve().parent.parent.parent
 
 @pytest.fixture
 def project(tmp_path):
-    """A copy of manage.py with an empty lock and one command that says in which Python it runs."""
+    return new_project(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """A project whose environment is there: building it takes longer than all that is asked of it."""
+    project = new_project(tmp_path_factory.mktemp("built"))
+    answer = call(project)
+    assert answer.returncode == 0, answer.stderr
+    assert "Making .venv" in answer.stdout
+    assert f"ran in {project / '.venv'}" in answer.stdout
+    return project
+
+
+def new_project(tmp_path: Path) -> Path:
+    """Make a copy of manage.py with an empty lock and one command that says in which Python it runs."""
     shutil.copy(PROJECT / "manage.py", tmp_path)
     for name in ("requirements-demo.lock", "requirements-test.lock"):
         (tmp_path / name).write_text("")
@@ -33,12 +48,11 @@ def call(project: Path, *, path: str | None = None, **more: str) -> subprocess.C
     )
 
 
-def test_the_first_call_builds_the_environment_and_runs_in_it(project):
-    answer = call(project)
-    assert answer.returncode == 0, answer.stderr
-    assert "Making .venv" in answer.stdout
-    assert f"ran in {project / '.venv'}" in answer.stdout
-    assert "Making .venv" not in call(project).stdout, "the second call finds it"
+def test_the_second_call_finds_what_the_first_has_built(built):
+    answer = call(built)
+    assert f"ran in {built / '.venv'}" in answer.stdout
+    assert "Making .venv" not in answer.stdout
+    assert "Installing" not in answer.stdout
 
 
 def test_a_half_built_environment_is_built_anew(project):
@@ -49,18 +63,12 @@ def test_a_half_built_environment_is_built_anew(project):
     assert "half-built .venv" in answer.stdout
 
 
-def test_a_changed_lock_is_installed_again(project):
-    call(project)
-    (project / "requirements-demo.lock").write_text("# changed\n")
-    assert "Installing the packages" in call(project).stdout
-
-
-def test_an_environment_without_pip_gets_it_back(project):
-    call(project)
-    subprocess.run([str(project / ".venv/bin/python"), "-m", "pip", "-q", "uninstall", "-y", "pip"], check=True)
-    (project / "requirements-demo.lock").write_text("# changed\n")
-    answer = call(project)
+def test_a_changed_lock_is_installed_again_and_pip_put_back_where_it_is_gone(built):
+    subprocess.run([str(built / ".venv/bin/python"), "-m", "pip", "-q", "uninstall", "-y", "pip"], check=True)
+    (built / "requirements-demo.lock").write_text("# changed\n")
+    answer = call(built)
     assert answer.returncode == 0, answer.stderr
+    assert "Installing the packages" in answer.stdout
 
 
 def test_without_a_network_one_clear_line_says_what_to_do(project):

@@ -176,7 +176,7 @@ def test_calls_keep_to_their_description_at_the_edges_of_every_parameter(method,
 def test_calls_keep_to_their_description_whatever_is_sent(method, path, key):
     operation = description()[path][method]
 
-    @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None)
+    @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None)
     @given(st.one_of(*(operation.as_strategy(generation_mode=mode) for mode in GenerationMode)))
     def send(case):
         check(case, key)
