@@ -53,7 +53,12 @@ class OrderBody(QuoteBody):
         required=False, allow_null=True, help_text="At most 7 days ahead, the default."
     )
     image = Text(required=False, max_length=200, allow_blank=True)
-    ssh_public_key = Text(required=False, max_length=800, allow_blank=True)
+    ssh_public_key = Text(
+        required=False,
+        max_length=800,
+        allow_blank=True,
+        help_text='Default: the organisation\'s, the key of its latest order that brought one. "" for none.',
+    )
     confirm_price = Flag(required=False, default=False)
     quote = serializers.UUIDField(required=False, allow_null=True)
 
@@ -66,8 +71,11 @@ def gpu_of(slug: str) -> Gpu:
     return gpu
 
 
-def instruction_of(wanted: dict[str, Any], *, gpu: Gpu, limit: Any) -> Instruction:
-    """Return what a checked body asks for. Raises ValidationError on `ssh_public_key`."""
+def instruction_of(wanted: dict[str, Any], *, gpu: Gpu, limit: Any, usual_key: str = "") -> Instruction:
+    """Return what a checked body asks for; `usual_key` is put on the machine where the body names none.
+
+    Raises ValidationError on `ssh_public_key`.
+    """
     return Instruction(
         gpu_id=gpu.pk,
         gpu_count=wanted["gpu_count"],
@@ -79,7 +87,7 @@ def instruction_of(wanted: dict[str, Any], *, gpu: Gpu, limit: Any) -> Instructi
         expires_at=wanted.get("expires_at"),
         filters=_filters(wanted.get("filters", {})),
         image=wanted.get("image", ""),
-        ssh_public_key=_key(wanted.get("ssh_public_key", "")),
+        ssh_public_key=_key(wanted["ssh_public_key"]) if "ssh_public_key" in wanted else usual_key,
         confirm_price=wanted.get("confirm_price", False),
         quote_id=wanted.get("quote"),
     )

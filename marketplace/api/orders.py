@@ -19,7 +19,7 @@ from marketplace.api.problems import market_problems
 from marketplace.models import Order
 from marketplace.orders.close import cancel_order
 from marketplace.orders.place import place_order
-from marketplace.queries.orders import orders_of, why_open
+from marketplace.queries.orders import last_ssh_key, orders_of, why_open
 from marketplace.quotes import quote_order
 from marketplace.serializers import OrderSerializer, QuoteSerializer, order_row, quote_row
 from users.api.idempotent import idempotent
@@ -86,7 +86,12 @@ class OrderList(OrganisationView):
         """Place an order: take what fits at or under the limit, best price first, and rest with what is left."""
         QueryParameters.read(request.query_params)
         wanted = OrderBody.read(request.data)
-        instruction = instruction_of(wanted, gpu=gpu_of(wanted["gpu"]), limit=wanted["limit_price_usd_per_gpu_hour"])
+        instruction = instruction_of(
+            wanted,
+            gpu=gpu_of(wanted["gpu"]),
+            limit=wanted["limit_price_usd_per_gpu_hour"],
+            usual_key=last_ssh_key(self.organisation),
+        )
         now = datetime.now(UTC)
         with market_problems():
             place_order(

@@ -21,7 +21,7 @@ from marketplace.providers.fields import MOST_CHARACTERS
 from marketplace.providers.fleet import DEVICE_ID, MOST_DEVICES
 from marketplace.providers.missing import SELF_BILLING, TERMS
 from marketplace.servers import Machine
-from users.api.body import Amount, OneOf, StrictSerializer, Text, Whole
+from users.api.body import Amount, Flag, OneOf, StrictSerializer, Text, Whole
 
 _MOST = 10_000_000
 _VERSIONS = {TERMS: TERMS_VERSION, SELF_BILLING: SELF_BILLING_VERSION}
@@ -47,7 +47,7 @@ class ApplicationBody(StrictSerializer):
     iban = _words("iban", "For payouts. Stored encrypted, never shown again whole.")
     accept_terms = Text(required=False, max_length=20, help_text="The version of the provider terms in force.")
     accept_self_billing = Text(required=False, max_length=20, help_text="The version of the agreement in force.")
-    submit = serializers.BooleanField(required=False, default=False, help_text="Send it for review as well.")
+    submit = Flag(required=False, default=False, help_text="Send it for review as well.")
 
 
 @extend_schema_field({"type": "string", "pattern": f"^{DEVICE_ID}$"})

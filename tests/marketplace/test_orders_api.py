@@ -168,6 +168,14 @@ def test_an_order_in_euro_tells_its_rate(h100, renter, bearer):
     assert (rental.ssh_public_key, rental.image, rental.currency) == (KEY, "ubuntu:24.04", "EUR")
 
 
+def test_an_order_without_a_key_takes_the_organisations_and_a_blank_one_takes_none(h100, bearer):
+    on_offer(h100)
+    for body in ({**BODY, "ssh_public_key": KEY}, BODY, {**BODY, "ssh_public_key": ""}):
+        assert post(body, bearer=bearer).json()["state"] == "filled"
+    keys = Rental.objects.order_by("fill__sequence").values_list("ssh_public_key", flat=True)
+    assert list(keys) == [KEY, KEY, ""]
+
+
 def test_an_open_ended_order_has_no_hours(h100, bearer):
     on_offer(h100)
     answer = post({**BODY, "hours": None}, bearer=bearer).json()
