@@ -12,6 +12,7 @@ from uuid6 import uuid7
 from catalog.models.clouds import Cloud
 from catalog.models.gpus import Gpu
 from catalog.models.sources import Source, SourceDocument
+from fx.models import Rate
 
 
 class OfferQuerySet(models.QuerySet["Offer"]):
@@ -37,7 +38,10 @@ class OfferQuerySet(models.QuerySet["Offer"]):
 
 
 class Offer(models.Model):
-    """A price seen at a source, read-only. Whole-instance and per-GPU prices are stored as the source states them."""
+    """A price seen at a source, read-only. Whole-instance and per-GPU prices are stored as the source states them.
+
+    A price in another currency keeps its own figure; the USD one was made at the reference rates of `rate_on`.
+    """
 
     class MarketKind(models.TextChoices):
         ON_DEMAND = "on_demand", _("on-demand")
@@ -63,6 +67,8 @@ class Offer(models.Model):
     price_usd_per_gpu_hour = models.DecimalField(max_digits=14, decimal_places=6)
     currency = models.CharField(max_length=3, default="USD")
     price_in_currency_per_hour = models.DecimalField(max_digits=14, decimal_places=6)
+    rate_on = models.DateField(null=True, blank=True)
+    rate_origin = models.CharField(max_length=6, choices=Rate.Origin.choices, blank=True)
     market = models.CharField(max_length=10, choices=MarketKind.choices)
     term_months = models.PositiveSmallIntegerField(null=True, blank=True)
     region = models.CharField(max_length=80, blank=True)

@@ -14,11 +14,10 @@ A second run changes nothing.
 import hashlib
 import logging
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
-from decimal import Decimal
 from pathlib import Path
 
 from django.conf import settings
@@ -33,15 +32,15 @@ from catalog.refresh.bands import bands_at
 from catalog.refresh.bodies import Fetch, NothingSaved
 from catalog.refresh.due import due_after_failure
 from catalog.refresh.locks import lock_offers_for_all_rows, lock_offers_for_own_rows, only_refresh_of
-from catalog.refresh.offers import RunFacts, Stored, store_offers
+from catalog.refresh.offers import RunFacts, Stored, convert_anew, store_offers
 from catalog.refresh.replaced_rows import hide_replaced_rows
 from catalog.refresh.reports import DocumentReport, RefreshReport, reasons
 from catalog.refresh.review_queue import note_names
 from catalog.source_days import count_refresh
 from catalog.sources import ALL_SOURCES, source_named
-from catalog.sources.base import Body, BodyRejected, OfferRow, Source
+from catalog.sources.base import Body, BodyRejected, OfferRow, PacedSource, Source
 from catalog.sources.fetching import NotModified
-from fx.queries import NoRate, usd_rate
+from fx.queries import NoRate, UsdRate, usd_rate
 
 __all__ = ["DocumentReport", "NothingSaved", "RefreshReport", "refresh_due_sources", "refresh_source"]
 
@@ -131,7 +130,7 @@ def _refresh(run: _Run, readings: Mapping[str, bodies.Reading], *, is_replay: bo
         clouds=dict(Cloud.objects.values_list("slug", "pk")),
         gpus=dict(Gpu.objects.values_list("slug", "pk")),
         bands=bands_at(run.now),
-        usd_per={},
+        rates={},
         dated_on=None,
         keeps_verdicts=False,
     )
@@ -189,13 +188,13 @@ def _store(run: _Run, body: Body, rows: Sequence[OfferRow], facts: RunFacts) -> 
     is_known = _keep_body(run, document, body)
     own_facts = replace(
         facts,
-        usd_per=_usd_per(rows, run.now.date()),
+        rates=_rates({row.currency for row in rows}, run.now.date()),
         dated_on=document.content_first_seen_at.date()
         if body.document.dated_by_content and document.content_first_seen_at
         else None,
         keeps_verdicts=is_known,
     )
-    convertible = [row for row in rows if row.currency == "USD" or row.currency in own_facts.usd_per]
+    convertible = [row for row in rows if row.currency == "USD" or row.currency in own_facts.rates]
     without_rate = len(rows) - len(convertible)
     stored = store_offers(document, convertible, own_facts)
     document.rows_read, document.held_back = len(rows), stored.held_back + without_rate
@@ -263,12 +262,12 @@ def _keep_companion(run: _Run, key: str, reading: bodies.Reading) -> None:
             document.save()
 
 
-def _usd_per(rows: Sequence[OfferRow], day: date) -> dict[str, Decimal]:
-    """Return USD per unit of the other currencies of the rows, without those that no rate is known for."""
+def _rates(currencies: Collection[str], day: date) -> dict[str, UsdRate]:
+    """Return the rates of other currencies than USD, without those that no rate is known for."""
     found = {}
-    for currency in {row.currency for row in rows} - {"USD"}:
+    for currency in set(currencies) - {"USD"}:
         with suppress(NoRate):
-            found[currency] = 1 / usd_rate(currency, day=day).units_per_usd
+            found[currency] = usd_rate(currency, day=day)
     return found
 
 
@@ -276,7 +275,10 @@ def _usd_per(rows: Sequence[OfferRow], day: date) -> dict[str, Decimal]:
 def _renew(run: _Run, key: str, reading: NotModified) -> DocumentReport:
     lock_offers_for_own_rows()
     document = SourceDocument.objects.get(source=run.source, key=key)
-    Offer.objects.filter(document=document, gone_at__isnull=True).update(observed_at=run.observed_at)
+    on_sale = Offer.objects.filter(document=document, gone_at__isnull=True)
+    on_sale.update(observed_at=run.observed_at)
+    currencies = set(on_sale.exclude(currency="USD").values_list("currency", flat=True))
+    convert_anew(document, _rates(currencies, run.now.date()))
     document.read_at, document.last_error = run.observed_at, ""
     document.save(update_fields=["read_at", "last_error"])
     return DocumentReport(
@@ -323,5 +325,6 @@ def _say_how_it_stands(run: _Run, reports: Sequence[DocumentReport], *, is_repla
 
 def _source_row(adapter: Source) -> SourceRow:
     facts = {"title": adapter.title, "homepage": adapter.homepage, "is_collector": adapter.is_collector}
-    new = {**facts, "interval_minutes": settings.SOURCE_INTERVAL_MINUTES}
+    interval = adapter.interval_minutes if isinstance(adapter, PacedSource) else settings.SOURCE_INTERVAL_MINUTES
+    new = {**facts, "interval_minutes": interval}
     return SourceRow.objects.update_or_create(name=adapter.name, defaults=facts, create_defaults=new)[0]

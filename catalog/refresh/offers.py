@@ -12,11 +12,12 @@ from catalog.names import Hints, Resolution, resolve
 from catalog.refresh.bands import Bands
 from catalog.sanity import Quoted, hold_back_reason
 from catalog.sources.base import LARGEST_NUMBER, Market, OfferRow
+from fx.queries import UsdRate
 
 KEY = ("cloud_id", "instance_type", "gpu_id", "gpu_count", "region", "zone", "market", "term_months")
 CONTENT = (
     "gpu_name", "is_whole", "price_usd_per_hour", "price_usd_per_gpu_hour", "currency", "price_in_currency_per_hour",
-    "country", "vcpus", "ram_gb", "disk_gb", "interconnect", "billing_step_seconds", "availability", "verified",
+    "rate_on", "rate_origin", "country", "vcpus", "ram_gb", "disk_gb", "interconnect", "billing_step_seconds", "availability", "verified",
     "is_list", "held_back",
 )  # fmt: skip
 # Written when they differ, but not counted as a change of the offer.
@@ -34,7 +35,7 @@ LARGEST_COUNT = Decimal(10**5)
 
 @dataclass(frozen=True, kw_only=True)
 class RunFacts:
-    """What a run knows while it stores one document. `usd_per` holds the rates of the other currencies of the rows.
+    """What a run knows while it stores one document. `rates` holds those of the other currencies of the rows.
 
     `dated_on` is the day for rows without one. `keeps_verdicts`: the content is the one already judged.
     """
@@ -44,7 +45,7 @@ class RunFacts:
     clouds: Mapping[str, int]
     gpus: Mapping[str, int]
     bands: Bands
-    usd_per: Mapping[str, Decimal]
+    rates: Mapping[str, UsdRate]
     dated_on: date | None
     keeps_verdicts: bool
 
@@ -85,6 +86,22 @@ def store_offers(document: SourceDocument, rows: Sequence[OfferRow], facts: RunF
         ],
         named=[row for row, _slug in named],
     )
+
+
+def convert_anew(document: SourceDocument, rates: Mapping[str, UsdRate]) -> int:
+    """Bring the USD prices of a document that did not change to the rates of today; return how many offers that moved."""
+    offers = [
+        offer
+        for offer in Offer.objects.filter(document=document, gone_at__isnull=True, currency__in=rates)
+        if offer.rate_on != rates[offer.currency].day
+    ]
+    for offer in offers:
+        rate = rates[offer.currency]
+        offer.price_usd_per_hour = rate.to_usd(offer.price_in_currency_per_hour)
+        offer.price_usd_per_gpu_hour = (offer.price_usd_per_hour / offer.gpu_count).quantize(MICRO, ROUND_HALF_EVEN)
+        offer.rate_on, offer.rate_origin = rate.day, rate.origin
+    fields = ["price_usd_per_hour", "price_usd_per_gpu_hour", "rate_on", "rate_origin"]
+    return Offer.objects.bulk_update(offers, fields, batch_size=BATCH)
 
 
 def _meaning(row: OfferRow) -> Resolution:
@@ -130,7 +147,8 @@ def _judged(
 
 def _offer(document: SourceDocument, row: OfferRow, slug: str, facts: RunFacts) -> Offer:
     count = row.gpu_count.quantize(COUNT_STEP, ROUND_HALF_EVEN)
-    price = (row.price_per_hour * facts.usd_per.get(row.currency, Decimal(1))).quantize(MICRO, ROUND_HALF_EVEN)
+    rate = facts.rates.get(row.currency)
+    price = rate.to_usd(row.price_per_hour) if rate else row.price_per_hour.quantize(MICRO, ROUND_HALF_EVEN)
     return Offer(
         source_id=document.source_id,
         document=document,
@@ -144,6 +162,8 @@ def _offer(document: SourceDocument, row: OfferRow, slug: str, facts: RunFacts) 
         price_usd_per_gpu_hour=(price / row.gpu_count).quantize(MICRO, ROUND_HALF_EVEN),
         currency=row.currency,
         price_in_currency_per_hour=row.price_per_hour.quantize(MICRO, ROUND_HALF_EVEN),
+        rate_on=rate.day if rate else None,
+        rate_origin=rate.origin if rate else "",
         market=row.market.value,
         term_months=row.term_months,
         region=row.region[:80],
@@ -216,11 +236,17 @@ def _write(
         unique_fields=CONFLICT_FIELDS,
         update_fields=[*CONTENT, *EVIDENCE, "observed_at", "gone_at"],
     )
-    Offer.objects.filter(pk__in=[on_sale[key].pk for key in again]).update(observed_at=facts.observed_at)
+    _stamp([on_sale[key].pk for key in again], observed_at=facts.observed_at)
     gone = [offer.pk for key, offer in on_sale.items() if key not in offers]
-    Offer.objects.filter(pk__in=gone).update(gone_at=facts.now)
+    _stamp(gone, gone_at=facts.now)
     changed = sum(_values(offer, CONTENT) != _values(on_sale[key], CONTENT) for key, offer in again.items())
     return Counter(new=len(new), changed=changed, gone=len(gone))
+
+
+def _stamp(keys: Sequence[int], **times: datetime) -> None:
+    """Set times on many offers; a statement takes 65,535 parameters at most."""
+    for start in range(0, len(keys), BATCH):
+        Offer.objects.filter(pk__in=keys[start : start + BATCH]).update(**times)
 
 
 def _values(offer: Offer, fields: Sequence[str]) -> tuple[Any, ...]:

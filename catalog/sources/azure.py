@@ -124,7 +124,7 @@ def _document(region: str) -> Document:
     return Document(key=region, urls=[f"{API}?{urlencode(query)}"], file_name=file_name, next_url=next_page)
 
 
-def next_page(content: bytes) -> str:
+def next_page(content: bytes, _url: str) -> str:
     """Return the address of the page behind this one; "" behind the last. Raises BodyRejected for no page at all."""
     return text_at(fields_of(read_json(content), "the page"), "NextPageLink")
 

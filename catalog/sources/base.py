@@ -59,8 +59,9 @@ class Document:
     `file_name` is what a saved copy is called by `refresh_offers --from FOLDER`. A document with `companion_of` holds
     no offers of its own: it is only read beside the document of that key; without `urls` it exists in saved copies only.
     `dated_by_content`: where the source names no day, its prices are of the day this very content was first seen.
-    With `json_body` the address is asked by POST. `next_url` reads the address of the next page out of a page ("" behind
-    the last); the body is then all pages, one after another. `headers` may hold a key, so they are in no `repr`.
+    With `json_body` the address is asked by POST. `next_url` makes the address of the next page of a page and its own
+    address ("" behind the last); the body is then all pages, one after another. `headers` may hold a key, so they are in
+    no `repr`.
     """
 
     key: str
@@ -71,7 +72,7 @@ class Document:
     companion_of: str = ""
     dated_by_content: bool = False
     json_body: Mapping[str, Any] | None = None
-    next_url: Callable[[bytes], str] | None = None
+    next_url: Callable[[bytes, str], str] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,6 +160,13 @@ class KeyedSource(Source, Protocol):
     def documents_with(self, key: str) -> Sequence[Document]:
         """Return the documents as they are asked for with `key`; the same keys and file names as `documents`."""
         ...
+
+
+@runtime_checkable
+class PacedSource(Source, Protocol):
+    """A source that is asked less often than the others, because its answer is large or changes rarely."""
+
+    interval_minutes: ClassVar[int]
 
 
 @runtime_checkable

@@ -140,21 +140,35 @@ def _conditions(url: str, known: Known) -> dict[str, str]:
 def _ask(
     client: httpx.Client, document: Document, url: str, conditions: Mapping[str, str], most_bytes: int
 ) -> tuple[httpx.Response, bytes]:
-    """Return the first answer and the whole body: all pages of a paged document, one after another."""
+    """Return the first answer and the whole body: all pages of a paged document, one after another.
+
+    A page equal to one already read ends them: some APIs repeat themselves when asked for more than there is. Pages
+    are asked for whole, because a first page that did not change says nothing about those behind it.
+    """
     method = "GET" if document.json_body is None else "POST"
+    is_conditional = method == "GET" and document.next_url is None
     request = client.build_request(
-        method, url, json=document.json_body, headers={**document.headers, **(conditions if method == "GET" else {})}
+        method, url, json=document.json_body, headers={**document.headers, **(conditions if is_conditional else {})}
     )
     answer, content = _read(client, request, most_bytes)
-    pages = [content]
-    while document.next_url and answer.status_code == httpx.codes.OK and (following := document.next_url(pages[-1])):
+    pages, asked = [content], [url]
+    while (
+        document.next_url
+        and answer.status_code == httpx.codes.OK
+        and (following := document.next_url(pages[-1], asked[-1]))
+    ):
         if httpx.URL(following).netloc != request.url.netloc or len(pages) >= MOST_PAGES:
             raise FetchFailed(f"page {len(pages) + 1} is not read: {following}")
+        if following in asked:
+            raise FetchFailed(f"page {len(pages) + 1} leads back to one already read: {following}")
         page = client.build_request("GET", following, headers=document.headers)
         paged, content = _read(client, page, most_bytes - sum(map(len, pages)))
         if paged.status_code != httpx.codes.OK:
             raise FetchFailed(f"page {len(pages) + 1} answered {paged.status_code}")
+        if content in pages:
+            break
         pages.append(content)
+        asked.append(following)
     return answer, b"\n".join(pages)
 
 

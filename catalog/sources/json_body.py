@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import NoReturn
 
-from catalog.sources.base import LARGEST_NUMBER, BodyRejected, OfferRow, read_price
+from catalog.sources.base import LARGEST_NUMBER, Availability, BodyRejected, OfferRow, read_price
 
 Fields = Mapping[str, object]
 
@@ -92,18 +92,22 @@ def text_at(fields: Fields, name: str) -> str:
     return value.strip()
 
 
-def number_at(fields: Fields, name: str) -> Decimal | None:
-    """Return a number, also one written as a text; None when null or missing. Raises BodyRejected for another type."""
+def number_at(fields: Fields, name: str, *, unit: Decimal = Decimal(1)) -> Decimal | None:
+    """Return a number in units of `unit`, also one written as a text; None when null or missing.
+
+    Raises BodyRejected for another type, and for what is no price, count or size in that unit.
+    """
     value = fields.get(name)
     if value is None:
         return None
     if isinstance(value, str):
-        return read_price(value)
+        number = read_price(value)
+        return None if number is None else number / unit
     if not isinstance(value, Decimal):
         raise BodyRejected(f"{name} is not a number")
-    if abs(value) >= LARGEST_NUMBER:
+    if abs(value) >= LARGEST_NUMBER * unit:
         raise BodyRejected(f"{name} is too large for a price or a count")
-    return value
+    return value / unit
 
 
 def is_true(fields: Fields, name: str) -> bool:
@@ -132,3 +136,30 @@ def at_least_one(rows: Iterable[OfferRow]) -> Iterator[OfferRow]:
         yield row
     if not found:
         raise BodyRejected("the body holds no price of a GPU")
+
+
+def once_each(rows: Iterable[OfferRow]) -> Iterator[OfferRow]:
+    """Yield each offer once: pages repeat rows, and aggregators list one machine under several names of their own.
+
+    Of two rows for one offer the one that is in stock stands, then the cheaper.
+    """
+    offers: dict[tuple[object, ...], OfferRow] = {}
+    for row in rows:
+        key = (
+            row.cloud,
+            row.instance_type,
+            row.gpu_name,
+            row.gpu_count,
+            row.region,
+            row.zone,
+            row.market,
+            row.term_months,
+        )
+        known = offers.get(key)
+        if known is None or _rank(row) < _rank(known):
+            offers[key] = row
+    yield from offers.values()
+
+
+def _rank(row: OfferRow) -> tuple[bool, Decimal]:
+    return row.availability is Availability.NO, row.price_per_hour

@@ -172,8 +172,29 @@ _REGIONS: dict[str, dict[str, str]] = {
     "digitalocean": {"CA": "tor", "DE": "fra", "GB": "lon", "NL": "ams", "SG": "sgp", "US": "atl nyc sfo ric"},
     "jarvislabs": {"FI": "EU", "IN": "IN"},
     "scp": {"KR": "KOREA"},
+    "vultr": {
+        "AU": "mel syd",
+        "BR": "sao",
+        "CA": "yto",
+        "CL": "scl",
+        "DE": "fra",
+        "ES": "mad",
+        "FR": "cdg",
+        "GB": "lhr man",
+        "IL": "tlv",
+        "IN": "blr bom del",
+        "JP": "itm nrt",
+        "KR": "icn",
+        "MX": "mex",
+        "NL": "ams",
+        "PL": "waw",
+        "SE": "sto",
+        "SG": "sgp",
+        "US": "atl dfw ewr hnl lax mia ord sea sjc",
+        "ZA": "jnb",
+    },
 }
-# Words in shadeform's `city-country-number`.
+# Words in shadeform's `city-country-number`, and the names of countries that TensorDock writes in one word.
 _COUNTRY_WORDS = {
     "australia": "AU",
     "belgium": "BE",
@@ -197,6 +218,24 @@ _COUNTRY_WORDS = {
     "uk": "GB",
     "usa": "US",
 }
+# Countries in more words than one, or only at TensorDock, as that source writes them.
+_COUNTRY_NAMES = {
+    **_COUNTRY_WORDS,
+    "austria": "AT",
+    "bulgaria": "BG",
+    "czech republic": "CZ",
+    "czechia": "CZ",
+    "hungary": "HU",
+    "ireland": "IE",
+    "portugal": "PT",
+    "romania": "RO",
+    "south korea": "KR",
+    "switzerland": "CH",
+    "taiwan": "TW",
+    "ukraine": "UA",
+    "united kingdom": "GB",
+    "united states": "US",
+}
 _COUNTRY_BY_REGION = {
     cloud: {
         name: country for country, names in regions.items() for name in ([names] if "(" in names else names.split())
@@ -216,6 +255,8 @@ def country_of(cloud: str, region: str) -> str:
         return _code(parts[-2]) if len(parts) > 1 else ""
     if cloud == "shadeform":
         return next((_COUNTRY_WORDS[word] for word in region.lower().split("-") if word in _COUNTRY_WORDS), "")
+    if cloud == "tensordock":
+        return _COUNTRY_NAMES.get(region.strip().lower(), "")
     known = _COUNTRY_BY_REGION.get(cloud, {})
     return known.get(region) or known.get(_head(region), "")
 

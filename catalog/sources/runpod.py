@@ -1,8 +1,10 @@
 """RunPod's GPU types: a price per single GPU, apart for data centres ("secure") and for hosts ("community").
 
-Null and 0 mean: not offered that way. A card without a stock status has none free. With a key the catalogue of the
-second API is read, which tells data centres but no spot prices yet; without one the older query, which RunPod says
-it will retire early in 2027. Reference: https://docs.runpod.io and the API's own GraphQL schema.
+Null and 0 mean: not offered that way. With a key the catalogue of the second API is read, which tells data centres but
+no spot prices yet; without one the older query, which RunPod says it will retire early in 2027. In the older answer a
+card without a stock status has none free. The second one tells stock only where it is asked to, and then that of data
+centres: nothing is said about hosts. Its price for serverless is that of another product.
+Reference: https://docs.runpod.io/api-reference-v2/catalog/list-gpu-types and the first API's own GraphQL schema.
 """
 
 from collections.abc import Iterator, Sequence
@@ -38,7 +40,6 @@ STOCK = {
     "medium": Availability.YES,
     "low": Availability.LOW,
     "none": Availability.NO,
-    "": Availability.NO,
 }
 # The second API tells the largest pod only; pods come in any size up to it, and these are the sizes people compare.
 POD_SIZES = tuple(map(Decimal, (1, 2, 4, 8)))
@@ -50,7 +51,7 @@ class RunPod:
     name: ClassVar[str] = "runpod"
     title: ClassVar[str] = "RunPod"
     homepage: ClassVar[str] = "https://www.runpod.io"
-    adapter_version: ClassVar[str] = "1"
+    adapter_version: ClassVar[str] = "2"
     is_collector: ClassVar[bool] = False
     needs_network: ClassVar[bool] = True
     key_setting: ClassVar[str] = "RUNPOD_API_KEY"
@@ -67,7 +68,7 @@ class RunPod:
         """
         if key:
             url, headers, json_body = (
-                "https://api.runpod.io/v2/catalog/gpus",
+                "https://api.runpod.io/v2/catalog/gpus?include=AVAILABILITY&product=POD",
                 {"Authorization": f"Bearer {key}"},
                 None,
             )
@@ -94,7 +95,7 @@ class RunPod:
 def _type_rows(gpu: Fields, url: str) -> Iterator[OfferRow]:
     lowest = fields_of(gpu.get("lowestPrice") or {}, "lowestPrice")
     sizes = _sizes(lowest.get("availableGpuCounts"))
-    stock = _stock(text_at(lowest, "stockStatus"))
+    stock = _stock(text_at(lowest, "stockStatus") or "none")
     for kind, market, field in PRICES:
         price = number_at(gpu, field)
         if price:
@@ -114,12 +115,11 @@ def _type_rows(gpu: Fields, url: str) -> Iterator[OfferRow]:
 def _catalogue_rows(gpu: Fields, url: str) -> Iterator[OfferRow]:
     prices = fields_of(gpu.get("price") or {}, "price")
     largest = fields_of(gpu.get("maxCount") or {}, "maxCount")
-    everywhere: list[tuple[str, str]] = [("", text_at(gpu, "availability"))]
     centres = [
         (text_at(centre, "id"), text_at(centre, "availability"))
         for centre in list_of(gpu.get("dataCenters") or [], "dataCenters")
     ]
-    for kind, places in (("secure", centres or everywhere), ("community", everywhere)):
+    for kind, places in (("secure", centres or [("", text_at(gpu, "availability"))]), ("community", [("", "")])):
         price = number_at(prices, kind)
         if not price:
             continue

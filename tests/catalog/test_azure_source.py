@@ -125,9 +125,9 @@ def test_of_two_meters_for_one_offer_the_primary_and_newest_bills_it():
 
 
 def test_the_link_to_the_next_page_is_followed_until_it_is_null():
-    assert next_page(b'{"NextPageLink": "https://prices.azure.com:443/api?$skip=1000"}').endswith("$skip=1000")
-    assert next_page(b'{"NextPageLink": null}') == ""
-    assert next_page(b"{}") == ""
+    assert next_page(b'{"NextPageLink": "https://prices.azure.com:443/api?$skip=1000"}', "").endswith("$skip=1000")
+    assert next_page(b'{"NextPageLink": null}', "") == ""
+    assert next_page(b"{}", "") == ""
     assert {document.next_url for document in Azure().documents()} == {next_page}
 
 

@@ -1,6 +1,7 @@
 """One body over the network, against a made-up other side."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, date, datetime
 
 import httpx
@@ -123,7 +124,7 @@ def test_a_document_with_a_body_is_asked_by_post_without_conditions():
 
 
 def paged(pages: dict[bytes, str]) -> Document:
-    return Document(key="x", urls=[FIRST], file_name="x.json", next_url=lambda content: pages.get(content, ""))
+    return Document(key="x", urls=[FIRST], file_name="x.json", next_url=lambda content, _url: pages.get(content, ""))
 
 
 def test_pages_are_followed_and_joined():
@@ -132,6 +133,12 @@ def test_pages_are_followed_and_joined():
     assert isinstance(body, Body)
     assert body.content == b"1\n2"
     assert body.url == FIRST
+
+
+def test_pages_are_asked_for_without_conditions():
+    side = OtherSide(first=ok(b"1"))
+    fetch(side, Known(url=FIRST, etag='"1"'), paged({}))
+    assert "If-None-Match" not in side.asked[0].headers
 
 
 @pytest.mark.parametrize("following", [MIRROR, "http://a.example/v7/x.csv"])
@@ -148,8 +155,25 @@ def test_a_page_that_is_missing_fails_the_whole_body():
 
 
 def test_pages_without_end_are_given_up():
+    def number(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, content=request.url.params.get("page", "1").encode())
+
+    document = replace(paged({}), next_url=lambda content, _url: f"{FIRST}?page={int(content) + 1}")
     with pytest.raises(FetchFailed, match="page 101"):
+        fetch_document(document, Known(), NOW, transport=httpx.MockTransport(number))
+
+
+def test_a_page_that_leads_back_to_one_already_read_fails_the_whole_body():
+    with pytest.raises(FetchFailed, match="page 2 leads back"):
         fetch(OtherSide(first=ok(b"1")), document=paged({b"1": FIRST}))
+
+
+def test_a_page_that_repeats_one_already_read_ends_them():
+    side = OtherSide(first=ok(b"1"), second=ok(b"1"))
+    body = fetch(side, document=paged({b"1": SECOND}))
+    assert isinstance(body, Body)
+    assert body.content == b"1"
+    assert len(side.asked) == 2
 
 
 COMMITS = b'[{"commit": {"committer": {"date": "2026-05-20T06:10:00Z"}}}]'

@@ -11,13 +11,14 @@ from catalog import refresh
 from catalog.load_catalogue import load_catalogue
 from catalog.models import Offer, Source, SourceDocument
 from catalog.refresh import DocumentReport, RefreshReport, refresh_due_sources, refresh_source
-from catalog.sources.base import Body, Document, FetchFailed
+from catalog.sources import ALL_SOURCES
+from catalog.sources.base import Body, Document, FetchFailed, KeyedSource
 from catalog.sources.fetching import Known, NotModified
 from fx.models import Rate
 
 NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 HALF_AN_HOUR = timedelta(minutes=30)
-KEYS = {"LAMBDA_API_KEY": "", "RUNPOD_API_KEY": "", "VAST_API_KEY": ""}
+KEYS = {source.key_setting: "" for source in ALL_SOURCES if isinstance(source, KeyedSource)}
 
 pytestmark = pytest.mark.django_db
 
@@ -47,6 +48,10 @@ def read(source_name: str, side: OtherSide, now: datetime = NOW) -> RefreshRepor
     return refresh_source(source_name=source_name, now=now, fetch=side)
 
 
+def rate_of_the_day(day: date = date(2026, 11, 27), usd_per_eur: str = "1.10", origin: str = "ecb") -> None:
+    Rate.objects.create(currency="USD", day=day, units_per_eur=Decimal(usd_per_eur), origin=origin, stored_at=NOW)
+
+
 def product(name: str, currency: str, value: float) -> dict:
     prices = [{"model": "PAY_AS_YOU_GO", "value": value}]
     return {
@@ -60,13 +65,14 @@ def product(name: str, currency: str, value: float) -> dict:
 # Keys
 
 
-def test_without_its_key_a_source_is_not_asked_and_says_that_it_needs_one(settings):
+@pytest.mark.parametrize("source_name", ["digitalocean", "lambda", "primeintellect", "shadeform", "tensordock"])
+def test_without_its_key_a_source_is_not_asked_and_says_that_it_needs_one(settings, source_name: str):
     settings.SOURCE_KEYS = KEYS
     side = OtherSide()
-    report = read("lambda", side)
+    report = read(source_name, side)
     assert side.asked == []
     assert not report.is_failure
-    source = Source.objects.get(name="lambda")
+    source = Source.objects.get(name=source_name)
     assert (source.state, source.last_error) == (Source.State.NEEDS_KEY, "")
     assert not SourceDocument.objects.filter(source=source).exists()
 
@@ -89,11 +95,13 @@ def test_a_key_that_is_optional_chooses_what_is_asked(settings):
         assert [document.json_body is not None for document in side.asked] == [method_body]
 
 
-def test_a_saved_body_needs_no_key(settings, shared_data: Path):
+@pytest.mark.parametrize("source_name", ["digitalocean", "lambda", "primeintellect", "shadeform", "tensordock"])
+def test_a_saved_body_needs_no_key(settings, shared_data: Path, source_name: str):
     settings.SOURCE_KEYS = KEYS
-    report = refresh_source(source_name="lambda", now=NOW, from_path=shared_data / "feeds" / "lambda.json")
+    path = shared_data / "feeds" / f"{source_name}.json"
+    report = refresh_source(source_name=source_name, now=NOW, from_path=path)
     assert not report.failed
-    assert Source.objects.get(name="lambda").state == Source.State.FRESH
+    assert Source.objects.get(name=source_name).state == Source.State.FRESH
 
 
 # The shared samples, from end to end
@@ -102,17 +110,27 @@ def test_a_saved_body_needs_no_key(settings, shared_data: Path):
 @pytest.mark.parametrize(
     ("source_name", "file_name", "offers", "unmapped"),
     [
+        ("akash", "akash.json", 8, 0),
         ("azure", "azure.json", 6, 0),
+        ("cudo", "cudo.json", 11, 0),
+        ("digitalocean", "digitalocean.json", 4, 0),
         ("lambda", "lambda.json", 5, 0),
         ("oci", "oci.json", 6, 0),
+        ("ovh", "ovh.json", 1, 2),
+        ("primeintellect", "primeintellect.json", 4, 0),
         ("runpod", "runpod_v2_catalog_gpus.json", 16, 0),
+        ("scaleway", "scaleway.json", 3, 0),
+        ("shadeform", "shadeform.json", 6, 0),
+        ("tensordock", "tensordock.json", 8, 0),
         ("vast", "vast.json", 15, 2),
         ("verda", "verda_instance_types.json", 5, 0),
+        ("vultr", "vultr.json", 5, 1),
     ],
 )
 def test_a_shared_sample_is_replayed_and_a_second_time_without_effect(
     shared_data: Path, source_name: str, file_name: str, offers: int, unmapped: int
 ):
+    rate_of_the_day()
     path = shared_data / "feeds" / file_name
     first = refresh_source(source_name=source_name, now=NOW, from_path=path)
     again = refresh_source(source_name=source_name, now=NOW + HALF_AN_HOUR, from_path=path)
@@ -174,13 +192,45 @@ def test_a_row_in_a_currency_without_a_rate_is_counted_and_said_and_not_stored()
 
 def test_a_row_in_another_currency_is_converted_by_the_rate_of_its_day():
     Rate.objects.all().delete()
-    Rate.objects.create(
-        currency="USD", day=date(2026, 11, 27), units_per_eur=Decimal("1.10"), origin="ecb", stored_at=NOW
-    )
+    rate_of_the_day()
     read("oci", OtherSide(products={"items": [product("H200", "EUR", 9)]}))
     offer = Offer.objects.get(source__name="oci")
     assert (offer.currency, offer.price_in_currency_per_hour) == ("EUR", Decimal(72))
     assert offer.price_usd_per_hour == Decimal("79.2")
+    assert (offer.rate_on, offer.rate_origin) == (date(2026, 11, 27), "ecb")
+
+
+def test_a_row_in_usd_needs_no_rate():
+    read("oci", OtherSide(products={"items": [product("H200", "USD", 9.9)]}))
+    offer = Offer.objects.get(source__name="oci")
+    assert (offer.rate_on, offer.rate_origin) == (None, "")
+
+
+def test_a_body_that_did_not_change_is_converted_anew_by_the_next_days_rate():
+    rate_of_the_day()
+    read("oci", OtherSide(products={"items": [product("H200", "EUR", 9), product("A10", "USD", 1.9)]}))
+    rate_of_the_day(date(2026, 11, 30), "1.20")
+
+    def unchanged(document: Document, known: Known, now: datetime) -> NotModified:
+        return NotModified(url=document.urls[0])
+
+    for _ in range(2):
+        refresh_source(source_name="oci", now=NOW + HALF_AN_HOUR, fetch=unchanged)
+        offer = Offer.objects.get(gpu__slug="h200-sxm")
+        assert (offer.price_usd_per_hour, offer.price_usd_per_gpu_hour) == (Decimal("86.4"), Decimal("10.8"))
+        assert (offer.rate_on, offer.price_in_currency_per_hour) == (date(2026, 11, 30), Decimal(72))
+    assert set(Offer.objects.filter(gpu__slug="a10").values_list("rate_on", flat=True)) == {None}
+
+
+@pytest.mark.parametrize(("source_name", "gpu", "eur"), [("scaleway", "l40s", "1.45"), ("ovh", "l40s", "1.38")])
+def test_a_source_in_eur_is_shown_in_usd_beside_its_own_price(shared_data: Path, source_name: str, gpu: str, eur: str):
+    rate_of_the_day(origin="sample")
+    refresh_source(source_name=source_name, now=NOW, from_path=shared_data / "feeds" / f"{source_name}.json")
+    offer = Offer.objects.get(source__name=source_name, gpu__slug=gpu)
+    assert offer.currency == "EUR"
+    assert offer.price_in_currency_per_hour == Decimal(eur) * offer.gpu_count
+    assert offer.price_usd_per_gpu_hour == pytest.approx(Decimal(eur) * Decimal("1.10"), abs=Decimal("0.000001"))
+    assert offer.rate_origin == "sample"
 
 
 # Waits after failures
@@ -216,9 +266,17 @@ def test_a_failing_source_waits_longer_each_time_up_to_six_hours_and_not_after_a
 
 def test_a_source_without_its_key_keeps_its_turn(settings):
     settings.SOURCE_KEYS = KEYS
+    without = {source.name for source in ALL_SOURCES if isinstance(source, KeyedSource) and source.needs_key}
     Source.objects.bulk_create(
-        Source(name=name, due_at=NOW + timedelta(days=1))
-        for name in ("azure", "oci", "runpod", "skypilot", "vast", "verda")
+        Source(name=source.name, due_at=NOW + timedelta(days=1)) for source in ALL_SOURCES if source.name not in without
     )
     refresh_due_sources(now=NOW)
-    assert Source.objects.get(name="lambda").due_at == NOW + HALF_AN_HOUR
+    assert without == {"digitalocean", "lambda", "primeintellect", "shadeform", "tensordock"}
+    for source in Source.objects.filter(name__in=without):
+        assert (source.due_at, source.state) == (NOW + HALF_AN_HOUR, Source.State.NEEDS_KEY)
+
+
+def test_a_source_that_is_paced_is_due_after_its_own_interval(monkeypatch: pytest.MonkeyPatch):
+    failing(monkeypatch, error="")
+    refresh_due_sources(now=NOW, only="ovh")
+    assert Source.objects.get(name="ovh").due_at == NOW + timedelta(hours=6)

@@ -95,7 +95,15 @@ def test_the_drivers_name_is_the_name():
 
 
 def test_none_in_the_second_api_means_sold_out():
-    assert {row.availability for row in catalogue_rows(availability="NONE")} == {Availability.NO}
+    found = catalogue_rows(availability="NONE")
+    assert {row.availability for row in found if row.instance_type.endswith("secure")} == {Availability.NO}
+
+
+def test_the_second_api_says_nothing_about_the_stock_of_hosts_and_of_none_that_it_was_not_asked_for():
+    community = catalogue_rows(price={"community": 2.71})
+    assert [row.availability for row in community] == [Availability.UNKNOWN]
+    unasked = catalogue_rows(availability=None, price={"secure": 3.05})
+    assert {row.availability for row in unasked} == {Availability.UNKNOWN}
 
 
 def test_the_second_api_tells_the_data_centre():
@@ -122,7 +130,7 @@ def test_without_a_key_the_old_query_is_asked_and_with_one_the_catalogue():
     assert "gpuTypes" in query.json_body["query"]
     assert query.headers == {}
     assert catalogue.json_body is None
-    assert catalogue.urls == ["https://api.runpod.io/v2/catalog/gpus"]
+    assert catalogue.urls == ["https://api.runpod.io/v2/catalog/gpus?include=AVAILABILITY&product=POD"]
     assert catalogue.key == query.key
     assert "secret-key" not in repr(catalogue)
 
@@ -170,6 +178,6 @@ def test_the_shared_sample_of_the_catalogue_is_read_whole(shared_data: Path):
     assert singles == [
         ("NVIDIA H100 80GB HBM3", "US-KS-2", Decimal("3.05"), Availability.YES),
         ("NVIDIA H100 80GB HBM3", "EU-RO-1", Decimal("3.05"), Availability.LOW),
-        ("NVIDIA H100 80GB HBM3", "", Decimal("2.71"), Availability.YES),
+        ("NVIDIA H100 80GB HBM3", "", Decimal("2.71"), Availability.UNKNOWN),
         ("NVIDIA L40S", "", Decimal("0.88"), Availability.NO),
     ]
