@@ -184,15 +184,3 @@ def sources_of_cloud(*, cloud: Cloud) -> list[Source]:
     """Return the sources that list this cloud, each with `cloud_offers`, the rows it gives. One query."""
     shown = Count("offers", filter=Q(offers__cloud=cloud, offers__gone_at__isnull=True, offers__held_back=""))
     return list(Source.objects.annotate(cloud_offers=shown).filter(cloud_offers__gt=0).order_by("title"))
-
-
-def clouds_where(
-    fact: CloudFact.Fact, *, value: str | None = None, most: Decimal | int | None = None
-) -> QuerySet[CloudFact, Any]:
-    """Return a subquery of clouds whose `fact` is `value`, or a number up to `most`. Clouds without it are left out."""
-    rows = CloudFact.objects.filter(fact=fact)
-    if value is not None:
-        rows = rows.filter(value=value)
-    if most is not None:
-        rows = rows.filter(number__lte=most)
-    return rows.values("cloud_id")

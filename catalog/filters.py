@@ -4,20 +4,21 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from django.db.models import DecimalField, ExpressionWrapper, F, Q, QuerySet
+from django.db.models import Q, QuerySet
 from django.utils.translation import gettext_lazy as _
 from rest_framework import serializers
 
-from catalog.cloud_queries import clouds_where
-from catalog.freshness import FRESH_FOR, LIVE_FOR, SHOWN_FOR, Freshness, oldest_live_day
+from catalog.compare.filters import PRECISIONS, offers_where
+from catalog.compare.presets import PRESETS, with_preset
+from catalog.freshness import Freshness
 from catalog.models import Cloud, CloudFact, Gpu, Offer, PriceSnapshot, Source
 from common.pagination import Order
 from common.parameters import KnownValues, Number, OneOrMore, PageParameters, QueryParameters, WholeNumber, Words
 from fx.queries import WALLET_CURRENCIES
 
 CURRENCIES = WALLET_CURRENCIES
-SHOWN_BY_DEFAULT = tuple(tier for tier in Freshness if tier is not Freshness.STALE)
 _GB: dict[str, Any] = {"required": False, "min_value": 0, "max_value": 1_000_000}
+_PART = r"[^,\x00]*[^,\x00\s][^,\x00]*"
 _COUNT: dict[str, Any] = {"required": False, "min_value": 1, "max_value": 1_000_000}
 
 _GPU_ORDERS = {
@@ -141,10 +142,8 @@ class NameParameters(QueryParameters):
     instance_type = Words(required=False, max_length=120, help_text="The machine it was seen on.")
 
 
-def _of_clouds() -> serializers.ChoiceField:
-    return serializers.ChoiceField(
-        choices=("true", "false"), required=False, help_text="As the cloud says. Unknown ones are left out."
-    )
+def _yes_or_no(help_text: str = "As the cloud says. Unknown ones are left out.") -> serializers.ChoiceField:
+    return serializers.ChoiceField(choices=("true", "false"), required=False, help_text=help_text)
 
 
 _SECONDS: dict[str, Any] = {
@@ -153,14 +152,11 @@ _SECONDS: dict[str, Any] = {
     "max_value": 1_000_000,
     "help_text": "Charged at least per start, as the cloud says. Unknown ones are left out.",
 }
-_NUMBERS_OF_CLOUDS = {
-    "billing_step_max_seconds": CloudFact.Fact.BILLING_STEP_SECONDS,
-    "minimum_time_max_seconds": CloudFact.Fact.MINIMUM_SECONDS,
-    "max_egress_usd_per_gb": CloudFact.Fact.EGRESS_USD_PER_GB,
-}
-_ANSWERS_OF_CLOUDS = {
-    "persistent_volumes": CloudFact.Fact.PERSISTENT_VOLUMES,
-    "multi_node": CloudFact.Fact.MULTI_NODE,
+_CLOUD_LOOKUPS = {
+    "cloud": "slug__in",
+    "billing_step_max_seconds": "billing_step_seconds__lte",
+    "minimum_time_max_seconds": "minimum_seconds__lte",
+    "max_egress_usd_per_gb": "egress_usd_per_gb__lte",
 }
 
 
@@ -171,9 +167,9 @@ class CloudParameters(PageParameters):
     headquarters_country = OneOrMore(item="[A-Za-z]{2}", required=False, help_text="Two-letter codes.")
     billing_step_max_seconds = WholeNumber(**_COUNT, help_text="Unknown ones are left out.")
     minimum_time_max_seconds = WholeNumber(**_SECONDS)
-    persistent_volumes = _of_clouds()
+    persistent_volumes = _yes_or_no()
     max_egress_usd_per_gb = Number(**_GB, help_text="First paid tier. Unknown ones are left out.")
-    multi_node = _of_clouds()
+    multi_node = _yes_or_no()
 
     def validate_headquarters_country(self, codes: tuple[str, ...]) -> tuple[str, ...]:
         """Return the codes as stored."""
@@ -196,18 +192,42 @@ class OfferParameters(PageParameters):
     min_total_memory_gb = Number(**_GB, help_text="Memory of all GPUs of the offer.")
     min_memory_bandwidth_gb_s = Number(**_GB, help_text="Memory bandwidth of one GPU.")
     max_price_usd_per_gpu_hour = Number(**_GB)
-    interconnect = serializers.CharField(required=False, max_length=60, help_text="Part of its name, in any case.")
+    min_fp64_tflops = Number(**_GB, help_text="Dense double precision of one GPU.")
+    precision = OneOrMore(
+        choices=tuple(PRECISIONS), required=False, help_text="The maker publishes a dense figure for each of them."
+    )
+    rt_cores = _yes_or_no("Ray-tracing cores.")
+    interconnect = OneOrMore(
+        item=_PART,
+        required=False,
+        max_length=200,
+        help_text="Part of its name, in any case, of the offer; where it does not say, of its GPU. Any of several.",
+    )
     billing_step_max_seconds = WholeNumber(
         **_COUNT, help_text="Of the offer; where it does not say, of its cloud. Unknown ones are left out."
     )
     minimum_time_max_seconds = WholeNumber(**_SECONDS)
-    persistent_volumes = _of_clouds()
+    persistent_volumes = _yes_or_no()
+    volume_survives_stop = _yes_or_no()
+    min_spot_notice_seconds = WholeNumber(
+        required=False, min_value=0, max_value=1_000_000, help_text="Of the cloud. Unknown ones are left out."
+    )
+    min_storage_mib_s = Number(**_GB, help_text="Throughput of a volume of the cloud. Unknown ones are left out.")
     max_egress_usd_per_gb = Number(**_GB, help_text="First paid tier of the cloud. Unknown ones are left out.")
-    multi_node = _of_clouds()
+    multi_node = _yes_or_no()
+    fabric = OneOrMore(
+        item=_PART,
+        required=False,
+        max_length=200,
+        help_text="Part of the name of the cloud's network between machines.",
+    )
     term_months = WholeNumber(required=False, min_value=1, max_value=120)
     availability = OneOrMore(choices=Offer.Stock.values, required=False)
     freshness = OneOrMore(
         choices=[tier.value for tier in Freshness], required=False, help_text="Tiers by age; all but stale by default."
+    )
+    use_case = serializers.ChoiceField(
+        choices=tuple(PRESETS), required=False, help_text="Sets the filters of that use, but for those given beside it."
     )
     ordering = _ordering(_OFFER_ORDERS, default="price_usd_per_gpu_hour")
     format = serializers.ChoiceField(
@@ -221,69 +241,20 @@ class OfferParameters(PageParameters):
         return tuple(code.upper() for code in codes)
 
 
-_OFFER_LOOKUPS = {
-    "gpu": "gpu__slug__in",
-    "vendor": "gpu__vendor__in",
-    "cloud": "cloud__slug__in",
-    "source": "source__name__in",
-    "market": "market__in",
-    "country": "country__in",
-    "region": "region__in",
-    "min_gpus": "gpu_count__gte",
-    "max_gpus": "gpu_count__lte",
-    "min_memory_gb": "gpu__memory_gb__gte",
-    "min_total_memory_gb": "total_memory_gb__gte",
-    "min_memory_bandwidth_gb_s": "gpu__memory_bandwidth_gb_s__gte",
-    "max_price_usd_per_gpu_hour": "price_usd_per_gpu_hour__lte",
-    "interconnect": "interconnect__icontains",
-    "term_months": "term_months",
-    "availability": "availability__in",
-}
-
-
 def filter_offers(wanted: Mapping[str, Any], *, now: datetime) -> QuerySet[Offer]:
     """Return the offers on sale that meet `wanted` (values of OfferParameters)."""
-    offers = Offer.objects.on_sale().filter(_in_tiers(wanted.get("freshness", SHOWN_BY_DEFAULT), now=now))
-    if "min_total_memory_gb" in wanted:
-        total = F("gpu__memory_gb") * F("gpu_count")
-        offers = offers.annotate(
-            total_memory_gb=ExpressionWrapper(total, output_field=DecimalField(max_digits=20, decimal_places=6))
-        )
-    return offers.filter(_offers_by_facts(wanted), **_lookups(_OFFER_LOOKUPS, wanted))
-
-
-def _offers_by_facts(wanted: Mapping[str, Any]) -> Q:
-    """Return the condition on facts of an offer's cloud; a cloud whose fact was not found does not meet it."""
-    condition = Q()
-    for name, clouds in _cloud_conditions(wanted).items():
-        if name == "billing_step_max_seconds":
-            untold = Q(billing_step_seconds__isnull=True, cloud__in=clouds)
-            condition &= Q(billing_step_seconds__lte=wanted[name]) | untold
-        else:
-            condition &= Q(cloud__in=clouds)
-    return condition
-
-
-def _cloud_conditions(wanted: Mapping[str, Any]) -> dict[str, QuerySet[CloudFact, Any]]:
-    """Return for each parameter about clouds that is given which clouds meet it."""
-    return {
-        **{name: clouds_where(fact, most=wanted[name]) for name, fact in _NUMBERS_OF_CLOUDS.items() if name in wanted},
-        **{
-            name: clouds_where(fact, value=CloudFact.YES if wanted[name] == "true" else CloudFact.NO)
-            for name, fact in _ANSWERS_OF_CLOUDS.items()
-            if name in wanted
-        },
-    }
+    return offers_where(with_preset(wanted), now=now)
 
 
 def filter_clouds(wanted: Mapping[str, Any]) -> QuerySet[Cloud]:
     """Return the clouds that meet `wanted` (values of CloudParameters)."""
-    clouds = Cloud.objects.filter(**_lookups({"cloud": "slug__in"}, wanted))
+    clouds = Cloud.objects.filter(**_lookups(_CLOUD_LOOKUPS, wanted))
+    for name in ("persistent_volumes", "multi_node"):
+        if name in wanted:
+            clouds = clouds.filter(**{name: wanted[name] == "true"})
     if "headquarters_country" in wanted:
         codes = wanted["headquarters_country"]
         clouds = clouds.filter(facts__fact=CloudFact.Fact.HEADQUARTERS_COUNTRY, facts__value__in=codes)
-    for keys in _cloud_conditions(wanted).values():
-        clouds = clouds.filter(pk__in=keys)
     return clouds
 
 
@@ -294,20 +265,3 @@ def offer_order(wanted: Mapping[str, Any]) -> Order:
 
 def _lookups(lookups: Mapping[str, str], wanted: Mapping[str, Any]) -> dict[str, Any]:
     return {lookup: wanted[name] for name, lookup in lookups.items() if name in wanted}
-
-
-def _in_tiers(tiers: tuple[str, ...], *, now: datetime) -> Q:
-    """Return the condition that `catalog.freshness.freshness` answers one of `tiers`."""
-    dated = Q(is_list=True) | Q(priced_on__lt=oldest_live_day(now))
-    fresh, live, shown = (Q(observed_at__gt=now - limit) for limit in (FRESH_FOR, LIVE_FOR, SHOWN_FOR))
-    conditions = {
-        Freshness.FRESH: ~dated & fresh,
-        Freshness.WARNED: ~dated & live & ~fresh,
-        Freshness.OLD: ~dated & shown & ~live,
-        Freshness.STALE: ~dated & ~shown,
-        Freshness.LIST: dated,
-    }
-    chosen = Q(pk__in=[])
-    for tier in set(tiers):
-        chosen |= conditions[Freshness(tier)]
-    return chosen

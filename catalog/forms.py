@@ -1,12 +1,17 @@
-"""The filter of `/gpus/`: what may be asked for in the address, under the names the API uses."""
+"""The filter of `/gpus/`, under the names the API uses, and the reader's job of `/compare/`."""
 
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
+from catalog.compare.job import Job
 from catalog.models import Gpu
+
+if TYPE_CHECKING:
+    from django.utils.functional import _StrPromise
 
 SORTABLE = (
     "memory_gb",
@@ -49,3 +54,42 @@ class GpuFilterForm(forms.Form):
             values = sorted({getattr(gpu, name) for gpu in rows} - {""})
             field.choices = [("", _("any")), *((value, value) for value in values)]
             field.error_messages["invalid_choice"] = _("“%(value)s” is not in the catalogue. Choose one of the list.")
+
+
+def _amount(label: "str | _StrPromise", *, most: int, usual: str = "0") -> forms.DecimalField:
+    return forms.DecimalField(
+        label=label,
+        required=False,
+        min_value=Decimal(0),
+        max_value=Decimal(most),
+        decimal_places=2,
+        widget=forms.TextInput(attrs={"inputmode": "decimal", "size": 6, "placeholder": usual}),
+    )
+
+
+def _count(label: "str | _StrPromise") -> forms.IntegerField:
+    return forms.IntegerField(
+        label=label,
+        required=False,
+        min_value=1,
+        max_value=10_000,
+        widget=forms.TextInput(attrs={"inputmode": "numeric", "size": 6, "placeholder": "1"}),
+    )
+
+
+class JobForm(forms.Form):
+    """What the reader wants to run. Without hours there is no job; what else is blank or wrong takes the usual value."""
+
+    job_hours = _amount(_("Hours of work"), most=100_000, usual="")
+    job_gpus = _count(_("GPUs"))
+    job_starts = _count(_("Starts"))
+    job_stopped_hours = _amount(_("Hours stopped between"), most=100_000)
+    job_storage_gb = _amount(_("Volume, GB"), most=10_000_000)
+    job_egress_gb = _amount(_("Traffic out, GB"), most=10_000_000)
+    job_checkpoint_minutes = _amount(_("A checkpoint takes, min"), most=1_440, usual="2")
+    job_interruptions_per_day = _amount(_("Interruptions a day"), most=1_000, usual="1")
+
+    def job(self) -> Job | None:
+        """Return the job, None without hours."""
+        given = {name.removeprefix("job_"): value for name, value in self.cleaned_data.items() if value is not None}
+        return Job(**given) if given.get("hours") else None

@@ -20,6 +20,7 @@ from django.db.models import F, Value
 from django.db.models.functions import Concat
 
 from catalog.models import Cloud, CloudFact, Gpu
+from catalog.models.clouds import terms_of
 
 DATA = Path(__file__).resolve().parent / "data"
 GPUS_FILE = "gpus.csv"
@@ -63,6 +64,8 @@ def load_catalogue(*, now: datetime, data: Path = DATA) -> LoadReport:
     gpus = read_gpus(data / GPUS_FILE)
     clouds = read_clouds(data / CLOUDS_FILE)
     facts = read_cloud_facts(data / CLOUD_FACTS_FILE, clouds={cloud.slug for cloud in clouds})
+    for cloud in clouds:
+        _set_terms(cloud, facts)
     with transaction.atomic():
         dropped = _dropped_facts(facts)
         return LoadReport(
@@ -103,6 +106,11 @@ def read_cloud_facts(path: Path, *, clouds: Collection[str]) -> dict[FactKey, Cl
         _check_fields(where, row, exclude={"cloud"})
         facts[cloud, fact] = row
     return facts
+
+
+def _set_terms(cloud: Cloud, facts: Mapping[FactKey, CloudFact]) -> None:
+    for column, value in terms_of({name: fact for (slug, name), fact in facts.items() if slug == cloud.slug}).items():
+        setattr(cloud, column, value)
 
 
 def _text(cell: str) -> str:
@@ -234,6 +242,8 @@ FACT_VALUES: dict[str, Callable[[str], Decimal | None]] = {
     CloudFact.Fact.MINIMUM_SECONDS: _seconds,
     CloudFact.Fact.STOP_SEMANTICS: _one_of(*CloudFact.Stop.values),
     CloudFact.Fact.PERSISTENT_VOLUMES: _one_of(CloudFact.YES, CloudFact.NO),
+    CloudFact.Fact.STORAGE_USD_PER_GB_MONTH: _price_or_varies,
+    CloudFact.Fact.STORAGE_MIB_S: _number,
     CloudFact.Fact.EGRESS_USD_PER_GB: _price_or_varies,
     CloudFact.Fact.MULTI_NODE: _one_of(CloudFact.YES, CloudFact.NO),
     CloudFact.Fact.FABRIC: _words,

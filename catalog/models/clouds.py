@@ -1,18 +1,34 @@
 """Clouds, and what is known of each."""
 
+from collections.abc import Mapping
 from decimal import Decimal
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 
 class Cloud(models.Model):
-    """An outside company whose prices are compared."""
+    """An outside company whose prices are compared.
+
+    The columns from `billing_step_seconds` on repeat its facts, typed, so that a million offers can be filtered and
+    sorted by them in one join; `load_catalogue` keeps them (`terms_of`). Null = not found, or not one figure.
+    """
 
     slug = models.SlugField(max_length=40, unique=True)
     name = models.CharField(max_length=80, unique=True)
     website = models.URLField(max_length=200)
+    billing_step_seconds = models.PositiveIntegerField(null=True, blank=True)
+    minimum_seconds = models.PositiveIntegerField(null=True, blank=True)
+    egress_usd_per_gb = models.DecimalField(max_digits=14, decimal_places=6, null=True, blank=True)
+    persistent_volumes = models.BooleanField(null=True, blank=True)
+    volume_survives_stop = models.BooleanField(null=True, blank=True)
+    bills_when_stopped = models.BooleanField(null=True, blank=True)
+    multi_node = models.BooleanField(null=True, blank=True)
+    fabric = models.CharField(max_length=200, blank=True)
+    spot_notice_seconds = models.PositiveIntegerField(null=True, blank=True)
+    storage_usd_per_gb_month = models.DecimalField(max_digits=14, decimal_places=6, null=True, blank=True)
+    storage_mib_s = models.DecimalField(max_digits=14, decimal_places=6, null=True, blank=True)
 
     def __str__(self) -> str:
         return self.name
@@ -26,6 +42,8 @@ class CloudFact(models.Model):
         MINIMUM_SECONDS = "minimum_seconds", _("Minimum time")
         STOP_SEMANTICS = "stop_semantics", _("What a stop costs")
         PERSISTENT_VOLUMES = "persistent_volumes", _("Persistent volumes")
+        STORAGE_USD_PER_GB_MONTH = "storage_usd_per_gb_month", _("Volume price")
+        STORAGE_MIB_S = "storage_mib_s", _("Volume throughput")
         EGRESS_USD_PER_GB = "egress_usd_per_gb", _("Outgoing traffic")
         MULTI_NODE = "multi_node", _("Several machines as one cluster")
         FABRIC = "fabric", _("Network between machines")
@@ -73,3 +91,33 @@ class CloudFact(models.Model):
     def stop_in_words(self) -> str:
         """What a stop costs, for the fact that says so."""
         return str(self.Stop(self.value).label)
+
+
+def terms_of(facts: Mapping[str, CloudFact]) -> dict[str, Any]:
+    """Return what `Cloud` repeats of its facts (by their names), by column."""
+    fact = CloudFact.Fact
+    values = {name: row.typed_value for name, row in facts.items()}
+    stop = values.get(fact.STOP_SEMANTICS)
+    same = (
+        fact.BILLING_STEP_SECONDS,
+        fact.MINIMUM_SECONDS,
+        fact.EGRESS_USD_PER_GB,
+        fact.PERSISTENT_VOLUMES,
+        fact.MULTI_NODE,
+        fact.SPOT_NOTICE_SECONDS,
+        fact.STORAGE_USD_PER_GB_MONTH,
+        fact.STORAGE_MIB_S,
+    )
+    return {
+        **{name.value: values.get(name) for name in same},
+        "fabric": values.get(fact.FABRIC) or "",
+        "volume_survives_stop": _survives(stop, has_volumes=values.get(fact.PERSISTENT_VOLUMES)),
+        "bills_when_stopped": {CloudFact.Stop.STORAGE_ONLY: False, CloudFact.Stop.FULL: True}.get(stop),  # type: ignore[call-overload]
+    }
+
+
+def _survives(stop: object, *, has_volumes: object) -> bool | None:
+    """Tell whether a volume is there after a stop: it outlives machines, or the stop bills (so keeps) storage alone."""
+    if has_volumes is True or stop == CloudFact.Stop.STORAGE_ONLY:
+        return True
+    return False if has_volumes is False else None

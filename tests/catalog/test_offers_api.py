@@ -11,7 +11,7 @@ import pytest
 from django.test import Client
 
 from catalog.models import Offer
-from tests.factories import make_gpu, make_list_offer, make_offer, make_source
+from tests.factories import make_cloud_fact, make_gpu, make_list_offer, make_offer, make_source
 
 OFFERS = "/api/v1/offers/"
 
@@ -172,6 +172,51 @@ def test_filters_narrow_by_what_the_offer_and_its_gpu_are():
     assert {query: "".join(machines(f"?{query}")) for query in expected} == expected
 
 
+def test_filters_by_precision_link_volume_notice_and_fabric():
+    h100 = make_gpu(slug="h100-sxm", fp8_dense_tflops=Decimal(1979), interconnect="NVLink 4; PCIe Gen5")
+    l4 = make_gpu(slug="l4", rt_cores=True, interconnect="PCIe Gen4", fp64_tflops=Decimal("0.47"))
+    make_cloud_fact(cloud="aws", fact="stop_semantics", value="storage_only")
+    make_cloud_fact(cloud="aws", fact="spot_notice_seconds", value="120")
+    make_cloud_fact(cloud="aws", fact="fabric", value="Elastic Fabric Adapter (EFA)")
+    make_cloud_fact(cloud="aws", fact="storage_mib_s", value="125")
+    make_offer(gpu=h100, price="2", cloud="aws", instance_type="a", observed_at=hours_ago(1))
+    make_offer(gpu=l4, price="3", cloud="vast", instance_type="b", observed_at=hours_ago(1), interconnect="NVLink 9")
+    expected = {
+        "precision=FP8": "a",
+        "precision=BF16,FP8": "a",
+        "precision=FP64": "b",
+        "min_fp64_tflops=0.47": "b",
+        "rt_cores=true": "b",
+        "rt_cores=false": "",
+        "interconnect=nvlink": "ab",
+        "interconnect=nvlink 4,xe link": "a",
+        "volume_survives_stop=true": "a",
+        "min_spot_notice_seconds=120": "a",
+        "min_storage_mib_s=126": "",
+        "fabric=efa,infiniband": "a",
+    }
+    assert {query: "".join(machines(f"?{query}")) for query in expected} == expected
+
+
+def test_a_use_sets_its_filters_and_a_value_beside_it_goes_before():
+    make_offer(
+        gpu=make_gpu(slug="l4", rt_cores=True, memory_gb=Decimal(24)),
+        price="1",
+        instance_type="a",
+        observed_at=hours_ago(1),
+    )
+    make_offer(
+        gpu=make_gpu(slug="a10", rt_cores=True, memory_gb=Decimal(16)),
+        price="2",
+        instance_type="b",
+        observed_at=hours_ago(1),
+    )
+    make_offer(gpu=make_gpu(slug="h100", rt_cores=False), price="3", instance_type="c", observed_at=hours_ago(1))
+    assert machines("?use_case=rendering") == ["a"]
+    assert machines("?use_case=rendering&min_memory_gb=16") == ["a", "b"]
+    assert [row["instance_type"] for row in rows_of_csv("&use_case=rendering&rt_cores=false")] == ["c"]
+
+
 def test_cheapest_gpu_hour_comes_first_and_other_orders_put_the_unknown_last():
     gpu, at = make_gpu(), hours_ago(1)
     make_offer(gpu=gpu, price="3", instance_type="a", vcpus=Decimal(8), observed_at=at)
@@ -217,6 +262,11 @@ def test_pages_join_up_to_the_whole_list_though_all_prices_are_equal():
         ("?format=xml", "format"),
         ("?ordering=url", "ordering"),
         ("?use_case=llm", "use_case"),
+        ("?precision=FP16", "precision"),
+        ("?rt_cores=1", "rt_cores"),
+        ("?volume_survives_stop=maybe", "volume_survives_stop"),
+        ("?min_spot_notice_seconds=-1", "min_spot_notice_seconds"),
+        ("?fabric=%20", "fabric"),
         ("?limit=1000", "limit"),
     ],
 )
