@@ -42,3 +42,30 @@ class PriceSnapshot(models.Model):
 
     def __str__(self) -> str:
         return f"{self.gpu_id} {self.market} {self.at:%Y-%m-%d %H:%M}"
+
+
+class PriceChange(models.Model):
+    """A lowest price that moved by one per cent or more since the change before it, or since the first snapshot.
+
+    Measured against the last change, not the hour before, so that a slow drift is told too. Written once, with the
+    snapshot of its hour.
+    """
+
+    gpu = models.ForeignKey(Gpu, on_delete=models.PROTECT, related_name="price_changes", db_index=False)
+    market = models.CharField(max_length=10, choices=PriceSnapshot.Market)
+    at = models.DateTimeField(help_text=_("The UTC hour of the snapshot, at its beginning"))
+    price_before = models.DecimalField(max_digits=14, decimal_places=6)
+    price = models.DecimalField(max_digits=14, decimal_places=6)
+    offers = models.PositiveIntegerField(help_text=_("Clouds counted then"))
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["gpu", "market", "at"], name="price_change_once_an_hour"),
+            models.CheckConstraint(
+                condition=Q(price__gt=0, price_before__gt=0) & ~Q(price=F("price_before")), name="price_change_changes"
+            ),
+        ]
+        indexes: ClassVar = [models.Index(fields=["-at"], name="price_changes_newest")]
+
+    def __str__(self) -> str:
+        return f"{self.gpu_id} {self.market} {self.price_before} to {self.price}"

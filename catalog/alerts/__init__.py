@@ -1,0 +1,1 @@
+"""Price alerts: asked for (`ask`), told (`tell`), ended (`end`)."""
