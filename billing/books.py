@@ -14,6 +14,7 @@ from billing.checks import Check, run_checks
 from billing.models import BooksStop
 
 log = logging.getLogger("books")
+_LISTED = 100
 
 
 class BooksStopped(Exception):
@@ -41,6 +42,11 @@ def audit(*, now: datetime, checks: Sequence[Callable[..., list[Check]]] = (run_
 def open_stop() -> BooksStop | None:
     """Return the stop that is in force."""
     return BooksStop.objects.filter(lifted_at__isnull=True).first()
+
+
+def past_stops() -> Sequence[BooksStop]:
+    """Return the last stops that were lifted, the newest first."""
+    return list(BooksStop.objects.filter(lifted_at__isnull=False).order_by("-stopped_at")[:_LISTED])
 
 
 def refuse_when_stopped() -> None:

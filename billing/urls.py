@@ -3,6 +3,7 @@
 from django.urls import URLPattern, path
 
 from billing.views.operator import show_disputes, show_top_ups, try_event_again
+from billing.views.operator_by_hand import settle_movement, settle_payment
 from billing.views.refund import refund
 from billing.views.tax import check_vat_id, show_tax
 from billing.views.top_up import ask_about_top_up, show_top_up, top_up
@@ -20,6 +21,8 @@ urlpatterns: list[URLPattern] = [
     path("account/tax/", show_tax, name="tax"),
     path("account/tax/check/", check_vat_id, name="check-vat-id"),
     path("operator/top-ups/", show_top_ups, name="operator-top-ups"),
+    path("operator/payments/<slug:payment_id>/settle/", settle_payment, name="operator-settle-payment"),
+    path("operator/movements/<int:movement_pk>/settle/", settle_movement, name="operator-settle-movement"),
     path("operator/messages/<int:event_pk>/try-again/", try_event_again, name="operator-try-again"),
     path("operator/disputes/", show_disputes, name="operator-disputes"),
 ]

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, time, timedelta
+from decimal import Decimal
 from typing import Any
 
 from django import forms
@@ -12,6 +13,7 @@ from django.utils.translation import gettext_lazy as _
 
 from billing.forms import DayField
 from catalog.models import Gpu
+from marketplace.earnings_estimate import MOST_GPUS, UTILISATIONS, Lent
 from marketplace.forms import PriceField
 from marketplace.limits import MOST_LISTED_HOURS, USUAL_LISTED_HOURS
 from marketplace.listings import Offered
@@ -112,6 +114,22 @@ class GpuField(forms.ModelChoiceField):  # type: ignore[type-arg]  # takes none 
         return obj.label
 
 
+class BankAccountForm(forms.Form):
+    """Another bank account for payouts."""
+
+    account_holder = forms.CharField(
+        label=FIELD_WORDS["account_holder"],
+        max_length=MOST_CHARACTERS["account_holder"],
+        help_text=_HINTS["account_holder"],
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+    iban = forms.CharField(
+        label=FIELD_WORDS["iban"],
+        max_length=MOST_CHARACTERS["iban"],
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+    )
+
+
 class ServerForm(forms.Form):
     """A server to add."""
 
@@ -188,6 +206,26 @@ class OfferForm(forms.Form):
             min_gpus=told["min_gpus"],
             max_hours=told["max_hours"],
             available_until=kept if kept and until == _last_day(kept) else _end_of(until),
+        )
+
+
+class CalculatorForm(forms.Form):
+    """What the earnings calculator asks: which GPU, how many, and which share of the time they are rented."""
+
+    gpu = GpuField(Gpu.objects.order_by("position"), label=_("GPU"), to_field_name="slug", empty_label=None)
+    gpus = forms.IntegerField(label=_("GPUs"), min_value=1, max_value=MOST_GPUS)
+    utilisation = forms.TypedChoiceField(
+        label=_("Rented, of the time"),
+        coerce=int,
+        choices=[(str(percent), f"{percent} %") for percent in UTILISATIONS],
+    )
+
+    def lent(self, fee_percent: Decimal) -> Lent:
+        """Return the GPUs of a valid form, under a fee in per cent."""
+        return Lent(
+            gpu_count=self.cleaned_data["gpus"],
+            utilisation_percent=self.cleaned_data["utilisation"],
+            fee_percent=fee_percent,
         )
 
 

@@ -14,6 +14,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.utils.cache import patch_cache_control
 
 from users.models import Membership, Role, User
+from users.second_factor import lacks_second_factor, sent_to_set_one_up
 
 Rest = ParamSpec("Rest")
 MemberView = Callable[Concatenate[HttpRequest, Membership, Rest], HttpResponseBase]
@@ -23,6 +24,7 @@ EVERYONE = tuple(Role)
 TRADERS = (Role.OWNER, Role.TRADER)
 PAYERS = (Role.OWNER, Role.BILLING)
 OWNERS = (Role.OWNER,)
+_KEPT = "membership_of_who_asks"
 
 
 def for_members(*roles: Role) -> Callable[[MemberView[Rest]], View[Rest]]:
@@ -47,12 +49,17 @@ def for_members(*roles: Role) -> Callable[[MemberView[Rest]], View[Rest]]:
 
 
 def for_operators(view: View[Rest]) -> View[Rest]:
-    """Make a view of operators: everyone else who is signed in gets 403. Never cached."""
+    """Make a view of operators: everyone else who is signed in gets 403. Never cached.
+
+    Whoever has no second step may look, and is sent to set one up before the first decision.
+    """
 
     @wraps(view)
     def answer(request: HttpRequest, /, *args: Rest.args, **kwargs: Rest.kwargs) -> HttpResponseBase:
         if not person_of(request).is_staff:
             raise PermissionDenied
+        if request.method not in ("GET", "HEAD") and lacks_second_factor(request):
+            return sent_to_set_one_up(request)
         response = view(request, *args, **kwargs)
         patch_cache_control(response, private=True, no_store=True)
         return response
@@ -60,13 +67,36 @@ def for_operators(view: View[Rest]) -> View[Rest]:
     return login_required(answer)
 
 
+def with_second_factor(view: MemberView[Rest]) -> MemberView[Rest]:
+    """Make a member's view that changes nothing without a second step: who has none is sent to set one up."""
+
+    @wraps(view)
+    def answer(
+        request: HttpRequest, membership: Membership, /, *args: Rest.args, **kwargs: Rest.kwargs
+    ) -> HttpResponseBase:
+        if request.method not in ("GET", "HEAD") and lacks_second_factor(request):
+            return sent_to_set_one_up(request)
+        return view(request, membership, *args, **kwargs)
+
+    return answer
+
+
 def membership_of(request: HttpRequest) -> Membership:
     """Return the membership of who asks. Raises PermissionDenied for a person without an organisation."""
-    user_id = person_of(request).pk
-    membership = Membership.objects.select_related("organisation", "user").filter(user_id=user_id).first()
+    membership = membership_if_any(request)
     if membership is None:
         raise PermissionDenied
     return membership
+
+
+def membership_if_any(request: HttpRequest) -> Membership | None:
+    """Return the membership of who asks; None for an operator. One query per request, however often it is asked for."""
+    user_id = person_of(request).pk
+    if not hasattr(request, _KEPT):
+        found = Membership.objects.select_related("organisation", "user").filter(user_id=user_id).first()
+        setattr(request, _KEPT, found)
+    kept: Membership | None = getattr(request, _KEPT)
+    return kept
 
 
 def person_of(request: HttpRequest) -> User:

@@ -2,14 +2,20 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from django.core.mail import send_mail
+from django.core.mail import EmailMessage
 from django.db import transaction
 from django.template.loader import render_to_string
 from django.utils.translation import override
 
 
 def mail_after_commit(
-    *, template: str, context: Mapping[str, object], to: Sequence[str], language: str, is_optional: bool = False
+    *,
+    template: str,
+    context: Mapping[str, object],
+    to: Sequence[str],
+    language: str,
+    is_optional: bool = False,
+    headers: Mapping[str, str] | None = None,
 ) -> None:
     """Send a plain text to each of the addresses once the transaction is committed.
 
@@ -19,11 +25,13 @@ def mail_after_commit(
     with override(language):
         subject, _, text = render_to_string(template, dict(context)).strip().partition("\n")
     for address in to:
-        transaction.on_commit(_sending(" ".join(subject.split()), f"{text.strip()}\n", address), robust=is_optional)
+        transaction.on_commit(
+            _sending(" ".join(subject.split()), f"{text.strip()}\n", address, headers), robust=is_optional
+        )
 
 
-def _sending(subject: str, text: str, address: str) -> Callable[[], None]:
+def _sending(subject: str, text: str, address: str, headers: Mapping[str, str] | None) -> Callable[[], None]:
     def send() -> None:
-        send_mail(subject, text, None, [address])
+        EmailMessage(subject, text, None, [address], headers=dict(headers or {})).send()
 
     return send

@@ -59,6 +59,9 @@ class TopUp(models.Model):
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField(null=True, blank=True)
     paid_at = models.DateTimeField(null=True, blank=True)
+    settled_at = models.DateTimeField(
+        null=True, blank=True, help_text=_("When an operator said where the money of one held for review went")
+    )
     credit_entry = models.OneToOneField(
         JournalEntry, on_delete=models.PROTECT, null=True, blank=True, related_name="top_up"
     )

@@ -1,13 +1,25 @@
 """What an operator looks at: payments, disputes, and whatever waits for a person."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
 
-from django.db.models import Case, Count, OuterRef, Q, QuerySet, Subquery, Sum, When
+from django.db.models import Case, Count, Min, OuterRef, Q, QuerySet, Subquery, Sum, When
 
-from billing.models import Account, Dispute, GatewayEvent, TopUp
+from billing.models import Account, Dispute, GatewayEvent, Posting, TopUp
 from users.models import AuditRecord, Organisation
 
 _LISTED = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class WaitingPayment:
+    """Money of one payment on the clearing account since then. Less than nothing: more left for it than had come."""
+
+    payment_id: str
+    currency: str
+    open_micros: int
+    since: datetime
 
 
 def top_ups(state: str = "") -> QuerySet[TopUp]:
@@ -25,6 +37,33 @@ def top_ups_by_state() -> dict[str, int]:
     """Return how many top-ups are in each state, in the order of the states."""
     counted = dict(TopUp.objects.values_list("state").annotate(count=Count("pk")))
     return {state: counted.get(state, 0) for state in TopUp.State.values}
+
+
+def top_ups_and_waiting() -> tuple[int, int]:
+    """Return how many top-ups there are, and how many of them are held for review and wait for a decision. One query."""
+    is_waiting = Q(state=TopUp.State.QUARANTINED, settled_at=None)
+    found = TopUp.objects.aggregate(count=Count("pk"), waiting=Count("pk", filter=is_waiting))
+    return found["count"], found["waiting"]
+
+
+def waiting_payments() -> Sequence[WaitingPayment]:
+    """Return the payments whose money waits on the clearing account, the longest waiting first."""
+    rows = (
+        Posting.objects.filter(account__kind=Account.Kind.UNMATCHED, entry__reference_type="payment")
+        .values("entry__reference_id", "currency")
+        .annotate(micros=Sum("amount_micros"), since=Min("entry__effective_at"))
+        .exclude(micros=0)
+        .order_by("since", "entry__reference_id")
+    )
+    return [
+        WaitingPayment(
+            payment_id=row["entry__reference_id"],
+            currency=row["currency"],
+            open_micros=int(row["micros"]),
+            since=row["since"],
+        )
+        for row in rows[:_LISTED]
+    ]
 
 
 def waiting_events() -> Sequence[GatewayEvent]:

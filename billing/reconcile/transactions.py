@@ -61,7 +61,8 @@ def entries_without_movement(*, since: datetime, until: datetime) -> list[str]:
     entries = JournalEntry.objects.filter(pk__in=ids, effective_at__gte=since, effective_at__lt=until)
     told = Exists(GatewayTransaction.objects.filter(entry=OuterRef("pk")))
     told_as_fee = Exists(GatewayTransaction.objects.filter(fee_entry=OuterRef("pk")))
-    alone = entries.exclude(told).exclude(told_as_fee).order_by("pk")
+    undone = Q(reverses__isnull=False) | Q(reversals__isnull=False)  # a setting aside that became a top-up
+    alone = entries.exclude(told).exclude(told_as_fee).exclude(undone).order_by("pk")
     return list(alone.values_list("key", flat=True)[:_LISTED])
 
 

@@ -52,7 +52,7 @@ def credit_top_up(*, payment: Payment, now: datetime) -> Credit:
             return Credit.KNOWN if is_ours else _set_aside(payment, now=now)
         if wrong := differences(_expected(top_up), payment):
             return _quarantine(top_up, payment, wrong, now=now)
-        _pay(top_up, payment, now=now)
+        post_credit(top_up, payment, now=now)
         return Credit.CREDITED
 
 
@@ -81,7 +81,8 @@ def _expected(top_up: TopUp) -> Expected:
     )
 
 
-def _pay(top_up: TopUp, payment: Payment, *, now: datetime) -> None:
+def post_credit(top_up: TopUp, payment: Payment, *, now: datetime) -> None:
+    """Post a payment that is the top-up's, whole, and mark the row paid; the caller has locked it."""
     gateway = open_account(kind=Account.Kind.GATEWAY, currency=top_up.currency)
     lines = receivable_first(
         organisation_id=top_up.organisation_id, currency=top_up.currency, amount_micros=top_up.amount_micros

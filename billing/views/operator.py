@@ -57,6 +57,7 @@ def show_top_ups(request: HttpRequest) -> HttpResponse:
         "state": state,
         "states": [(value, label, counts[value]) for value, label in TopUp.State.choices],
         "page": _page(request, attention.top_ups(state)),
+        "set_aside": attention.waiting_payments(),
         "unmatched": unmatched_transactions(),
         "events": attention.waiting_events(),
         "closes": last_closes(),

@@ -1,18 +1,23 @@
-"""What else an operator decides with a reason: whether a server may sell, and that new money may leave again."""
+"""What else an operator decides with a reason: whether a server may sell, a listing pauses, money may leave again."""
 
 from datetime import datetime
 from uuid import UUID
 
+from django.conf import settings
 from django.db import transaction
+from django.utils.translation import get_language
 
 from billing.books import lift_stop
 from marketplace.book import lock_book
-from marketplace.models import Server
+from marketplace.listings import ListingUnknown, pause
+from marketplace.models import Listing, Server
 from marketplace.providers.fleet import ServerUnknown
 from marketplace.providers.review import ReasonMissing
 from marketplace.servers import unverify_server, verify_server
 from users.audit import record
+from users.mails import mail_after_commit
 from users.models import User
+from users.queries import owner_addresses_of
 
 
 def decide_on_server(
@@ -71,3 +76,49 @@ def release_books(*, operator: User, reason: str, now: datetime, ip_address: str
             after={"last_error": stop.breach},
             ip_address=ip_address,
         )
+
+
+def pause_listing(
+    *, listing_id: UUID, operator: User, reason: str, now: datetime, ip_address: str | None = None
+) -> bool:
+    """Take a listing off sale in an operator's name; return whether this call did. What is sold goes on.
+
+    Steps: pause under the book's lock, write it down, mail the owners the reason. The provider may resume it; taking
+    the server's verification back keeps it off sale. A second run changes nothing. Raises ReasonMissing, ListingUnknown.
+    """
+    if not reason.strip():
+        raise ReasonMissing
+    with transaction.atomic():
+        listing = Listing.objects.select_related("server__provider__organisation").filter(pk=listing_id).first()
+        if listing is None or listing.state == Listing.State.ENDED:
+            raise ListingUnknown
+        lock_book(listing.gpu_id, now=now)
+        listing.refresh_from_db(fields=["state"])
+        if listing.state == Listing.State.PAUSED:
+            return False
+        server = listing.server
+        pause(provider_id=server.provider_id, listing_id=listing_id, now=now)
+        record(
+            at=now,
+            action="listing.paused_by_operator",
+            actor=operator,
+            organisation=server.provider.organisation,
+            subject_type="listing",
+            subject_id=listing_id,
+            reason=reason.strip(),
+            before={"state": Listing.State.ACTIVE.value},
+            after={"state": Listing.State.PAUSED.value, "name": server.name},
+            ip_address=ip_address,
+        )
+        _mail_pause(server, reason.strip())
+    return True
+
+
+def _mail_pause(server: Server, reason: str) -> None:
+    mail_after_commit(
+        template="marketplace/mail/listing_paused.txt",
+        context={"server": server, "reason": reason, "operator_email": settings.OPERATOR_EMAIL},
+        to=owner_addresses_of(server.provider.organisation),
+        language=get_language() or settings.LANGUAGE_CODE,
+        is_optional=True,
+    )

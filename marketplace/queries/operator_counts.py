@@ -6,10 +6,15 @@ from datetime import datetime
 from django.db.models import Count, Q
 
 from billing.books import open_stop
-from billing.reconcile.attention import disputes, frozen_organisations, top_ups_by_state, waiting_events
-from catalog.models import UnmappedName
+from billing.reconcile.attention import (
+    disputes,
+    frozen_organisations,
+    top_ups_and_waiting,
+    waiting_events,
+)
 from marketplace.models import Listing, Provider, Rental, Server
 from marketplace.queries.operations import due
+from marketplace.queries.records import names_waiting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,8 +38,8 @@ class OperatorCounts:
 
 
 def operator_counts(*, now: datetime) -> OperatorCounts:
-    """Return what the operator's first page counts. Ten queries."""
-    top_ups = top_ups_by_state()
+    """Return what the operator's first page counts. Eleven queries."""
+    top_ups, quarantined = top_ups_and_waiting()
     providers = Provider.objects.aggregate(
         waiting=Count("pk", filter=Q(state=Provider.State.SUBMITTED)),
         approved=Count("pk", filter=Q(state=Provider.State.APPROVED)),
@@ -51,11 +56,11 @@ def operator_counts(*, now: datetime) -> OperatorCounts:
         listings=Listing.objects.filter(state=Listing.State.ACTIVE).count(),
         rentals_open=Rental.objects.filter(state__in=Rental.OPEN).count(),
         rentals_due=due(now=now).rentals,
-        top_ups=sum(top_ups.values()),
-        top_ups_quarantined=top_ups["quarantined"],
+        top_ups=top_ups,
+        top_ups_quarantined=quarantined,
         messages_waiting=len(waiting_events()),
         disputes=disputes().count(),
         frozen=len(frozen_organisations()),
-        names_unclear=UnmappedName.objects.count(),
+        names_unclear=names_waiting(),
         breach=stop.breach if stop else "",
     )

@@ -61,6 +61,6 @@ def last_ssh_key(organisation: Organisation) -> str:
 
 def order_in_full(organisation: Organisation) -> QuerySet[Order]:
     """Return an organisation's orders with all that an order's page tells: fills, rentals, servers, holds. Two queries."""
-    fills = Fill.objects.select_related("rental__hold", "rental__server").order_by("sequence")
+    fills = Fill.objects.select_related("rental__hold", "rental__server__provider__organisation").order_by("sequence")
     orders = Order.objects.filter(organisation=organisation).select_related("gpu", "hold", "placed_by")
     return orders.prefetch_related(Prefetch("fills", queryset=fills))

@@ -137,7 +137,11 @@ def rentals_to_list(organisation: Organisation) -> QuerySet[Rental, Any]:
 
 def rental_in_full(organisation: Organisation) -> QuerySet[Rental, Any]:
     """Return the same with what else a rental's page tells: its order and its events."""
-    return rentals_of(organisation).select_related("order", "wallet").prefetch_related(_events())
+    return (
+        rentals_of(organisation)
+        .select_related("order", "wallet", "server__provider__organisation")
+        .prefetch_related(_events())
+    )
 
 
 def standings_of(rentals: Sequence[Rental], *, now: datetime) -> list[Standing]:

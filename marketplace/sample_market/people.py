@@ -15,6 +15,10 @@ from django.db import transaction
 from billing.sample_wallets import pay_sample_top_up
 from billing.tax.record import decide_for
 from marketplace.models import Provider
+from marketplace.providers.application import apply, locked_provider
+from marketplace.providers.missing import SELF_BILLING, TERMS
+from marketplace.providers.states import Step
+from marketplace.providers.steps import take_step
 from marketplace.sample_market.plan import ENDS_EARLIER, HISTORY, RENTERS
 from marketplace.sample_market.rows import SampleProvider, sample_providers
 from users.api_keys import issue_key
@@ -93,16 +97,40 @@ def _open_provider(row: SampleProvider, *, now: datetime) -> Membership:
     opened = now - _STORY
     with transaction.atomic():
         membership = _open(email, name=row.name, kind=Organisation.Kind.PROVIDER, country=row.country, now=now)
-        Provider.objects.get_or_create(
-            organisation=membership.organisation,
-            defaults={
-                "state": Provider.State.APPROVED,
-                "is_sample": True,
-                "approved_at": opened,
-                "created_at": opened,
-            },
-        )
+        if not Provider.objects.filter(pk=membership.organisation_id).exists():
+            _apply_and_approve(row, membership, at=opened)
     return membership
+
+
+def _apply_and_approve(row: SampleProvider, membership: Membership, *, at: datetime) -> None:
+    """Take a sample provider the way of a real one, at that time; nobody is mailed about a company that is made up."""
+    apply(
+        organisation_id=membership.organisation_id,
+        changes=_stated(row, email=membership.user.email),
+        agrees_to=[TERMS, SELF_BILLING],
+        is_submitted=True,
+        by=membership.user,
+        now=at,
+    )
+    provider = locked_provider(membership.organisation_id, now=at)
+    take_step(provider=provider, step=Step.APPROVED, by=None, now=at)
+    Provider.objects.filter(pk=provider.pk).update(is_sample=True)
+
+
+def _stated(row: SampleProvider, *, email: str) -> dict[str, str]:
+    return {
+        "company_name": row.name,
+        "register_number": f"sample {row.slug}",
+        "vat_id": row.vat_id,
+        "address": "Sample Street 1",
+        "postcode": "0000",
+        "city": row.city,
+        "contact_name": "Sample Contact",
+        "contact_email": email,
+        "contact_phone": "+00 000 000000",
+        "account_holder": row.name,
+        "iban": row.iban,
+    }
 
 
 def _open_renter(email: str, name: str, *, now: datetime) -> None:

@@ -15,11 +15,14 @@ _SERIES = UUID("b0b0a9a4-6a0e-4c53-8a27-2f0a1f2f7d51")  # of the ids of sample d
 
 @dataclass(frozen=True, kw_only=True)
 class SampleProvider:
-    """A made-up company that lists servers."""
+    """A made-up company that lists servers. Its VAT number ("" where its country has none) and IBAN are well formed."""
 
     slug: str
     name: str
     country: str
+    city: str
+    vat_id: str
+    iban: str
 
 
 @dataclass(frozen=True, kw_only=True)

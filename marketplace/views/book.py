@@ -27,6 +27,7 @@ from marketplace.ladder import Ladder, ladder
 from marketplace.levels import Book, ask_levels, bid_levels
 from marketplace.matching import Ask
 from marketplace.models import Order
+from marketplace.queries.earnings import fills_of_30_days
 from marketplace.queries.market import Market, OpenBid, market_at, markets, open_bids, trades_of
 from marketplace.queries.orders import open_orders_at
 from marketplace.trade_chart import Trade, TradeChart, trade_chart
@@ -89,6 +90,7 @@ def show_book(request: HttpRequest, slug: str) -> HttpResponse:
         "asker": asker,
         "may_trade": asker.part == Part.TRADER,
         "own_orders": own_orders,
+        "spread": fills_of_30_days(market.gpu.pk, now=now),
         "instead": None if market.best_ask else instead_of(market, listed, has_orders=bool(own_orders), now=now),
         "ticket": ticket_of(request.GET, market=market, asker=asker, asks=asks, now=now),
     }

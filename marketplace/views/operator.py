@@ -12,7 +12,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from billing.books import NotStopped, open_stop
+from billing.books import NotStopped, open_stop, past_stops
 from marketplace.models import Provider
 from marketplace.provider_forms import FIELD_WORDS, ReasonForm
 from marketplace.providers.application import Incomplete, value_of
@@ -33,6 +33,7 @@ from marketplace.queries.servers import (
 )
 from users.access import for_operators, person_of
 from users.audit import ip_address_of
+from users.second_factor import lacks_second_factor
 
 PER_PAGE = 50
 VERIFY, UNVERIFY = "verify", "unverify"
@@ -43,7 +44,8 @@ VERIFY, UNVERIFY = "verify", "unverify"
 def show_operator(request: HttpRequest) -> HttpResponse:
     """Show what there is to decide, with counts, and where."""
     now = datetime.now(UTC)
-    return render(request, "marketplace/operator/index.html", {"now": now, "counts": operator_counts(now=now)})
+    context = {"now": now, "counts": operator_counts(now=now), "lacks_second_step": lacks_second_factor(request)}
+    return render(request, "marketplace/operator/index.html", context)
 
 
 @for_operators
@@ -128,7 +130,7 @@ def show_breaches(request: HttpRequest) -> HttpResponse:
     form = ReasonForm(request.POST or None, initial={"decision": "lift"})
     if request.method == "POST" and form.is_valid() and _released(request, form):
         return redirect("marketplace:operator-breaches")
-    context = {"now": datetime.now(UTC), "stop": open_stop(), "form": form}
+    context = {"now": datetime.now(UTC), "stop": open_stop(), "past": past_stops(), "form": form}
     return render(request, "marketplace/operator/breaches.html", context)
 
 

@@ -9,6 +9,10 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from django.test import Client
 
+from billing import ledger
+from billing.accounts import open_account
+from billing.ledger import Line, Reference
+from billing.models import Account, GatewayTransaction
 from catalog.models import Gpu
 from marketplace.models import Rental, Server
 from marketplace.orders.place import place_order
@@ -17,7 +21,7 @@ from marketplace.rentals.ready import report_ready
 from marketplace.rentals.stop import request_stop
 from marketplace.servers import beat
 from marketplace.settlement.due import settle_due
-from tests.factories import make_member, make_operator
+from tests.factories import make_member, make_operator, make_unmapped
 from tests.marketplace.companies import STATED, make_company
 from tests.marketplace.conftest import order_for
 from tests.marketplace.on_pages import renter_with
@@ -26,8 +30,24 @@ from users.models import Role
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 HOUR = timedelta(hours=1)
-PAGES = ("/provider/", "/provider/application/", "/provider/servers/", "/provider/servers/new/", "/provider/earnings/")
-OPERATOR_PAGES = ("/operator/", "/operator/applications/", "/operator/servers/", "/operator/breaches/")
+PAGES = (
+    "/provider/",
+    "/provider/application/",
+    "/provider/bank-account/",
+    "/provider/servers/",
+    "/provider/servers/new/",
+    "/provider/earnings/",
+)
+OPERATOR_PAGES = (
+    "/operator/",
+    "/operator/applications/",
+    "/operator/servers/",
+    "/operator/listings/",
+    "/operator/breaches/",
+    "/operator/audit/",
+    "/operator/prices/",
+    "/operator/top-ups/",
+)
 
 
 def signed_in(context, base_url: str, user):
@@ -91,16 +111,69 @@ def test_from_the_application_to_the_first_sold_hour(live_server, chromium, site
     seller.goto(f"{live_server.url}/provider/earnings/")
     assert "node-1" in seller.inner_text("table >> nth=0")
     assert "2.88 USD" in seller.inner_text("table >> nth=0")
-    look_at(chromium, live_server.url, owner, (*PAGES, f"/provider/servers/{server.pk}/"))
+    make_unmapped()
+    money_that_waits()
+    look_at(chromium, live_server.url, owner, (*PAGES, f"/provider/servers/{server.pk}/", f"/providers/{company.pk}/"))
     look_at(chromium, live_server.url, operator, (*OPERATOR_PAGES, f"/operator/applications/{company.pk}/"))
 
 
+def money_that_waits() -> None:
+    """A payment that fits no top-up, and a movement that fits no entry."""
+    now = datetime.now(UTC)
+    gateway = open_account(kind=Account.Kind.GATEWAY, currency="EUR")
+    unmatched = open_account(kind=Account.Kind.UNMATCHED, currency="EUR")
+    ledger.post(
+        key="unmatched:pi_1",
+        kind="unmatched",
+        lines=[Line(gateway.pk, -12_000_000), Line(unmatched.pk, 12_000_000)],
+        effective_at=now,
+        reference=Reference(type="payment", id="pi_1"),
+    )
+    GatewayTransaction.objects.create(
+        transaction_id="txn_1", type="tax_fund", currency="EUR", amount_micros=-1, happened_at=now, seen_at=now
+    )
+
+
+def test_the_calculator_counts_without_a_script_by_keyboard(live_server, chromium, site_data):
+    page = chromium.new_context(java_script_enabled=False).new_page()
+    page.goto(f"{live_server.url}/providers/")
+    page.select_option("#id_gpu", "h100-sxm")
+    page.fill("#id_gpus", "4")
+    page.select_option("#id_utilisation", "70")
+    page.press("#id_gpus", "Enter")
+    assert "gpus=4&utilisation=70" in page.url
+    assert page.input_value("#id_gpus") == "4"
+    page.fill("#id_gpus", "0")
+    page.press("#id_gpus", "Enter")
+    assert page.locator("#id_gpus_error").count() == 1
+
+
+@pytest.mark.parametrize("who", ["renter", "provider", "operator", "nobody"])
+def test_the_masthead_of_a_phone_takes_two_rows(live_server, chromium, site_data, who):
+    context = chromium.new_context(viewport={"width": 360, "height": 800})
+    people = {
+        "renter": lambda: make_member(organisation=renter_with(USD=1)),
+        "provider": lambda: make_member(organisation=make_company()),
+        "operator": make_operator,
+    }
+    page = context.new_page() if who == "nobody" else signed_in(context, live_server.url, people[who]())
+    for prefix in ("", "/nl", "/pl"):
+        page.goto(f"{live_server.url}{prefix}/")
+        tops = page.evaluate(
+            "[...document.querySelectorAll('.mast a, .mast button')].filter(each => each.offsetParent)"
+            ".map(each => Math.round((each.getBoundingClientRect().top + each.getBoundingClientRect().bottom) / 40))"
+        )
+        assert len(set(tops)) <= 2, (prefix, tops)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
 def look_at(chromium, base_url: str, user, paths) -> None:
-    """No fault that axe knows, nothing wider than the window, at 360 and 1440."""
-    for width in (360, 1440):
-        page = signed_in(chromium.new_context(viewport={"width": width, "height": 900}), base_url, user)
+    """No fault that axe knows, nothing wider than the window, at 360 and 1440, light and dark."""
+    for width, theme in ((360, "dark"), (1440, "light"), (360, "light"), (1440, "dark")):
+        context = chromium.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
+        page = signed_in(context, base_url, user)
         for path in paths:
             page.goto(base_url + path)
             assert page.evaluate("document.documentElement.scrollWidth") <= width, (path, width)
             found = Axe().run(page, options={"runOnly": ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa"]})
-            assert found.violations_count == 0, f"{path} at {width}: {found.generate_report()}"
+            assert found.violations_count == 0, f"{path} at {width}, {theme}: {found.generate_report()}"

@@ -14,7 +14,15 @@ from users.models import AuditRecord, User
 
 pytestmark = pytest.mark.django_db
 MOST_QUERIES = 14
-PAGES = ["/operator/", "/operator/applications/", "/operator/servers/", "/operator/breaches/"]
+PAGES = [
+    "/operator/",
+    "/operator/applications/",
+    "/operator/servers/",
+    "/operator/listings/",
+    "/operator/breaches/",
+    "/operator/audit/",
+    "/operator/prices/",
+]
 
 
 @pytest.fixture
@@ -50,9 +58,18 @@ def test_the_first_page_counts_what_waits_and_leads_to_every_page(desk, operator
     assert "0 wait for verification 1 server, 1 listed" in text
     assert "1 name is unclear" in text
     assert "none: the books add up" in text
-    for path in ("applications/", "servers/", "rentals/", "top-ups/", "disputes/", "breaches/"):
-        assert f'href="/operator/{path}"' in html
-    assert 'href="/admin/catalog/unmappedname/"' in html
+    for name in [
+        "applications",
+        "servers",
+        "listings",
+        "rentals",
+        "top-ups",
+        "disputes",
+        "breaches",
+        "prices",
+        "audit",
+    ]:
+        assert f'href="/operator/{name}/"' in html
 
 
 def test_applications_are_listed_by_state_what_waits_first(desk, operator):

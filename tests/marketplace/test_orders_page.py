@@ -82,7 +82,7 @@ def test_an_order_that_filled_at_once_tells_its_steps_with_their_money(h100, ren
     assert "Filled at 2.88 USD" in text
     assert "2 GPUs in Finland, 69.70 USD held for them" in text
     assert "Filled whole" in text
-    assert "2 GPUs, Finland waiting for the machine 2.88 69.70 USD" in text
+    assert "2 GPUs, Finland Noord Compute B.V. waiting for the machine 2.88 69.70 USD" in text
     assert "Why it is open" not in text
 
 

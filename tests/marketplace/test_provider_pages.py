@@ -274,3 +274,11 @@ def test_somebody_without_an_organisation_is_refused_and_a_visitor_signs_in(clie
     assert client.get("/provider/").url.startswith("/account/login/")
     client.force_login(make_operator())
     assert client.get("/provider/").status_code == 403
+
+
+@pytest.mark.parametrize("language", ["nl", "pl"])
+@pytest.mark.parametrize("path", [*PAGES, "/provider/bank-account/", "/provider/terms/"])
+def test_every_page_exists_in_every_language(owner, provider, language, path):
+    page = owner.get(f"/{language}{path}")
+    assert page.status_code == 200
+    assert f'<html lang="{language}">' in page.content.decode()

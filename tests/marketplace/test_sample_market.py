@@ -17,6 +17,8 @@ from catalog.models import BestAsk, Gpu
 from catalog.sources.reference import REFERENCE_FILE
 from marketplace.book import wallet_state
 from marketplace.models import BeatSpan, Fill, Listing, ListingTerms, Order, Provider, Rental, RentalEvent, Server
+from marketplace.providers.missing import Next
+from marketplace.providers.onboarding import onboarding_of
 from marketplace.queries.market import markets
 from marketplace.sample_market import build
 from marketplace.sample_market.build import ENDS_EARLIER, build_sample_market
@@ -284,3 +286,15 @@ def test_a_gpu_that_is_not_in_the_catalogue_is_an_error_by_its_name(people):
     Gpu.objects.filter(slug="b300").delete()
     with pytest.raises(KeyError, match="b300"):
         build_sample_market(now=NOW)
+
+
+def test_sample_providers_have_applied_like_real_ones_and_nothing_of_it_is_missing(db):
+    open_sample_people(now=NOW)
+    for provider in Provider.objects.filter(is_sample=True).select_related("organisation"):
+        onboarding = onboarding_of(provider.organisation, now=NOW)
+        assert (onboarding.missing, onboarding.provider.state) == ((), "approved")
+        assert Next.TERMS not in onboarding.steps
+        assert [review.step for review in onboarding.reviews] == ["approved", "submitted"]
+    before = counts()
+    open_sample_people(now=NOW)
+    assert counts() == before

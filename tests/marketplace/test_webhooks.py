@@ -9,6 +9,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from catalog.alerts.tell import tell_alerts
 from marketplace.models import Order, Rental
 from marketplace.orders.close import cancel_order, expire_orders
 from marketplace.orders.place import NotEnoughMoney, place_order
@@ -16,7 +17,8 @@ from marketplace.rentals.alerts import tell_runway
 from marketplace.rentals.end import acknowledge_stop
 from marketplace.rentals.fail_unstarted import fail_unstarted
 from marketplace.rentals.stop import request_stop
-from tests.factories import make_gpu, make_organisation
+from tests.catalog.alert_rows import make_alert
+from tests.factories import make_gpu, make_member, make_offer, make_organisation
 from tests.marketplace.conftest import NOW, make_listing, make_renter, order_for
 from tests.marketplace.rental_clock import pass_time, rent, run
 from users.models import EventType, WebhookDelivery, WebhookEvent
@@ -238,6 +240,9 @@ def test_the_document_shows_each_message_with_the_fields_it_has(h100, renter, en
     rent(h100, renter)
     fail_unstarted(now=NOW + timedelta(hours=1))
     send_test(organisation=renter, endpoint_id=endpoint.pk, now=NOW)
+    make_offer(gpu=h100, price="1.99", observed_at=NOW)
+    make_alert(gpu=h100, by=make_member(organisation=renter), now=NOW)
+    tell_alerts(now=NOW)
     text = (Path(__file__).parents[2] / "docs" / "webhooks.md").read_text()
     shown = [json.loads(block) for block in re.findall(r"```json\n(.*?)```", text, re.DOTALL)]
     assert {message["type"]: set(message["data"]) for message in shown} == {kind: set(data) for kind, data in told()}

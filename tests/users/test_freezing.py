@@ -84,7 +84,7 @@ def test_a_mail_server_that_is_down_does_not_stop_a_freeze(
     def down(*args):
         raise ConnectionRefusedError
 
-    monkeypatch.setattr("users.mails.send_mail", down)
+    monkeypatch.setattr("users.mails.EmailMessage.send", down)
     with django_capture_on_commit_callbacks(execute=True):
         assert freeze(organisation_id=organisation.pk, reason="dispute", now=NOW)
     organisation.refresh_from_db()

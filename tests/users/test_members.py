@@ -248,7 +248,7 @@ def test_a_mail_that_cannot_be_sent_is_said_and_the_invitation_stays(monkeypatch
     def down(*args):
         raise ConnectionRefusedError
 
-    monkeypatch.setattr("users.mails.send_mail", down)
+    monkeypatch.setattr("users.mails.EmailMessage.send", down)
     answer = signed_in(make_member()).post(PAGE, {"email": ADDRESS, "role": "trader"}, follow=True)
     assert "The mail could not be sent." in answer.content.decode()
     assert Invitation.objects.count() == 1

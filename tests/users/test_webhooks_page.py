@@ -106,7 +106,7 @@ def test_what_shows_a_secret_takes_the_password_again_and_then_goes_on_by_itself
         ({"url": "https://example.com:8443/"}, "url", "Only port 443"),
         ({"url": f"https://example.com/{'x' * 500}"}, "url", "500 characters"),
         ({"types": []}, "types", "Choose at least one event."),
-        ({"types": ["price.below"]}, "types", "is not one of the available choices"),
+        ({"types": ["price.above"]}, "types", "is not one of the available choices"),
     ],
 )
 def test_a_mistake_is_told_above_and_at_its_field_and_adds_nothing(confirmed, sent, field, said):

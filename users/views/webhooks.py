@@ -44,7 +44,6 @@ from users.webhooks.signing import message_of
 from users.webhooks.words import FAULTS, URL_REFUSALS
 
 PER_PAGE = 25
-OFFERED = [kind for kind in EventType if kind != EventType.PRICE_BELOW]  # which nothing says yet
 REFUSALS: dict[type[EndpointRefused], tuple[str | None, Promise]] = {
     UrlTaken: ("url", _("This address is there already. Its secret was shown when it was added; it can be replaced.")),
     TooManyEndpoints: (None, _("An organisation can have 10 webhooks. Remove one that you no longer need.")),
@@ -70,7 +69,7 @@ class EndpointForm(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["types"].choices = [(kind.value, _choice(kind)) for kind in OFFERED]  # type: ignore[attr-defined]
+        self.fields["types"].choices = [(kind.value, _choice(kind)) for kind in EventType]  # type: ignore[attr-defined]
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
