@@ -266,6 +266,8 @@ class CloudSerializer(serializers.Serializer[Any]):
     )
     persistent_volumes = serializers.BooleanField(allow_null=True)
     egress_usd_per_gb = Price(allow_null=True, help_text="First paid tier to the internet; null also where it varies.")
+    storage_usd_per_gb_month = Price(allow_null=True, help_text="Of a volume that outlives its machine.")
+    storage_mib_s = Figure(allow_null=True, help_text="Throughput of such a volume.")
     multi_node = serializers.BooleanField(allow_null=True)
     fabric = Text(help_text="The network between machines of a cluster.")
     spot_notice_seconds = serializers.IntegerField(allow_null=True, help_text="0 = none.")

@@ -190,6 +190,45 @@ def _money(amount: Decimal) -> str:
     return format(cents if cents == amount else amount.normalize(), "f")
 
 
+def article(
+    *,
+    url: str,
+    site_url: str,
+    headline: str,
+    description: str,
+    published_on: date,
+    updated_on: date,
+    cited: Iterable[str],
+    language: str,
+) -> JsonLd:
+    """Return a guide; its dates are those it prints, `cited` are the addresses of its sources."""
+    return {
+        "@context": CONTEXT,
+        "@type": "Article",
+        "headline": headline,
+        "description": description,
+        "url": url,
+        "inLanguage": language,
+        "datePublished": published_on.isoformat(),
+        "dateModified": updated_on.isoformat(),
+        "author": _organization(site_url),
+        "publisher": _organization(site_url),
+        "citation": list(cited),
+    }
+
+
+def questions(asked: Iterable[tuple[str, str]]) -> JsonLd:
+    """Return a page's questions with the answers it prints, both as plain text."""
+    return {
+        "@context": CONTEXT,
+        "@type": "FAQPage",
+        "mainEntity": [
+            {"@type": "Question", "name": question, "acceptedAnswer": {"@type": "Answer", "text": answer}}
+            for question, answer in asked
+        ],
+    }
+
+
 def dataset(
     *,
     url: str,

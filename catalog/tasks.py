@@ -6,9 +6,11 @@ from typing import Any
 
 from celery import shared_task
 
+from catalog.alerts.tell import tell_alerts as tell_alerts_at
 from catalog.history import is_every_source_read
 from catalog.history import take_snapshots as take_snapshots_at
 from catalog.history import thin_snapshots as thin_snapshots_at
+from catalog.price_changes import note_changes
 from catalog.refresh import refresh_due_sources as refresh_sources_due_at
 
 log = logging.getLogger(__name__)
@@ -26,13 +28,17 @@ def refresh_due_sources(only: str | None = None, **_room: Any) -> None:
     now = datetime.now(UTC)
     if any(report.documents and not report.is_failure for report in reports) and is_every_source_read(now=now):
         take_snapshots_at(now=now)
+        note_changes(now=now)
 
 
 @shared_task(name="catalog.take_snapshots")
 def take_snapshots(**_room: Any) -> None:
-    """Record the live prices that the hour at hand does not hold yet."""
-    if recorded := take_snapshots_at(now=datetime.now(UTC)):
+    """Record the live prices that the hour at hand does not hold yet, and note which of them moved."""
+    now = datetime.now(UTC)
+    if recorded := take_snapshots_at(now=now):
         log.info("Recorded the prices of %s series", recorded)
+    if moved := note_changes(now=now):
+        log.info("Noted %s price changes", moved)
 
 
 @shared_task(name="catalog.thin_snapshots")
@@ -40,3 +46,10 @@ def thin_snapshots(**_room: Any) -> None:
     """Keep one snapshot a day of what is older than 90 days."""
     if thinned := thin_snapshots_at(now=datetime.now(UTC)):
         log.info("Thinned the price history by %s rows", thinned)
+
+
+@shared_task(name="catalog.tell_alerts")
+def tell_alerts(**_room: Any) -> None:
+    """Tell who waits for a price that has come."""
+    if told := tell_alerts_at(now=datetime.now(UTC)):
+        log.info("Told %s price alerts", told)

@@ -1,7 +1,7 @@
 """An estimate with the catalogue's cards and prices: one flow for the API and the command line."""
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -9,24 +9,40 @@ from typing import Any
 from catalog.models import Gpu
 from catalog.queries import NO_PRICES, GpuPrices, price_table
 from sizing.engine.cards import Card
-from sizing.engine.cost import cost_usd, spot_waste
-from sizing.engine.estimate import Estimate, Fit, PerGpu, estimate
+from sizing.engine.cost import cost_usd
+from sizing.engine.estimate import Estimate, Fit, PerGpu, Request, estimate
+from sizing.engine.interruptions import Interruptions
 from sizing.engine.request import read_request
 from sizing.facts import presets
 
-# What a spot machine is taken to suffer, said in the answer: a save of a minute, a restart of five, six hours between.
-SPOT_CHECKPOINT_S, SPOT_RESTART_S, SPOT_INTERRUPTION_MEAN_S = 60.0, 300.0, 6 * 3600.0
+USUAL_INTERRUPTIONS = Interruptions()
 SPOT_ASSUMPTION = "spot: interrupted every 6 h on average, 1 min to save, 5 min to restart (Young 1974, Daly 2006)"
 STACKS = ("CUDA", "ROCm")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Market:
+    """The GPUs that programs of this kind run on, in the catalogue's order, with their prices of this moment."""
+
+    gpus: Sequence[Gpu]
+    prices: Mapping[str, GpuPrices]
+
+    def estimate(self, request: Request) -> Estimate:
+        """Return a request's estimate over all these GPUs."""
+        return estimate(replace(request, cards=tuple(card_of(gpu) for gpu in self.gpus)))
+
+
+def market_now(*, now: datetime) -> Market:
+    """Return the GPUs and their prices. Five queries."""
+    gpus = list(Gpu.objects.filter(software_stack__in=STACKS).order_by("position"))
+    return Market(gpus=gpus, prices=price_table(now=now, gpu_slugs=[gpu.slug for gpu in gpus]) if gpus else {})
 
 
 def answer_estimate(fields: Mapping[str, Any], *, now: datetime) -> dict[str, Any]:
     """Return the answer to a request's fields, as the contract has it. Raises RequestError."""
     request = read_request(fields, presets=presets())
-    gpus = list(Gpu.objects.filter(software_stack__in=STACKS).order_by("position"))
-    answer = estimate(replace(request, cards=tuple(card_of(gpu) for gpu in gpus)))
-    prices = price_table(now=now, gpu_slugs=[gpu.slug for gpu in gpus]) if gpus else {}
-    return answer_body(answer, prices)
+    market = market_now(now=now)
+    return answer_body(market.estimate(request), market.prices)
 
 
 def card_of(gpu: Gpu) -> Card:
@@ -93,7 +109,7 @@ def fit_body(fit: Fit, prices: GpuPrices) -> dict[str, Any]:
         "price_usd_per_gpu_hour": None if price is None else f"{price:f}",
         "price_kind": headline.kind if headline else None,
         "spot_price_usd_per_gpu_hour": f"{spot.min:f}" if spot else None,
-        "spot_cost_usd": cost_of(fit, spot.min if spot else None, waste=waste_of(fit)),
+        "spot_cost_usd": cost_of(fit, spot.min if spot else None, waste=USUAL_INTERRUPTIONS.waste(fit.gpu_count)),
     }
 
 
@@ -102,13 +118,3 @@ def cost_of(fit: Fit, price: Decimal | None, *, waste: float) -> str | None:
     if price is None or fit.hours is None:
         return None
     return f"{cost_usd(hours=fit.hours, gpu_count=fit.gpu_count, price_usd_per_gpu_hour=price, waste=waste):f}"
-
-
-def waste_of(fit: Fit) -> float:
-    """Return the share of time that interruptions waste; machines of eight GPUs are interrupted one by one."""
-    return spot_waste(
-        checkpoint_s=SPOT_CHECKPOINT_S,
-        interruption_mean_s=SPOT_INTERRUPTION_MEAN_S,
-        restart_s=SPOT_RESTART_S,
-        instances=-(-fit.gpu_count // 8),
-    )

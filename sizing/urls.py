@@ -2,7 +2,8 @@
 
 from django.urls import path
 
-from sizing.views.llm_training import show_llm_training
+from sizing.use_cases import USE_CASES
+from sizing.views.use_cases import show_use_case
 
 app_name = "sizing"
-urlpatterns = [path("llm-training/", show_llm_training, name="llm-training")]
+urlpatterns = [path(f"{slug}/", show_use_case, {"slug": slug}, name=slug) for slug in USE_CASES]

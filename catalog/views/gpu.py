@@ -9,15 +9,17 @@ from decimal import Decimal
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 
+from catalog.compared import compare_known
 from catalog.models import Gpu
+from catalog.pairs import pairs_of
 from catalog.queries import GpuPrices, offers_of_gpu, price_table
 from catalog.views.history import headline_trends
 from catalog.views.kept import kept_page
-from catalog.views.machine_use import describe_gpu
+from catalog.views.machine_use import describe_gpu, page_picture
+from catalog.what_fits import FIT_RULES, GPU_COUNTS, decode_ceilings, what_fits
 from fx.chosen import in_chosen_currency
-from sizing.engine.simple_rule import full_training_b_params
+from sizing.engine.measured_bf16 import MEASURED_BF16_TFLOPS, MEASURED_SOURCE, measured_percent
 
-GPU_COUNTS = (1, 2, 4, 8)
 OTHERS = 4
 BLOCK_GB = 8
 BLOCKS = 36
@@ -26,15 +28,6 @@ BLOCK_HEIGHT = 18
 # What a name adds to its family: how the card is built, how much memory it has, which edition it is.
 EDITION_WORDS = frozenset(("sxm", "sxm2", "pcie", "nvl", "server", "maxq", "sff"))
 MEMORY_SIZE = re.compile(r"\d+gb")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Fit:
-    """The largest model, in billions of parameters, that trains on `gpu_count` GPUs; `share` of the widest bar, 0 to 100."""
-
-    gpu_count: int
-    b_params: int
-    share: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,14 +68,17 @@ def show_gpu(request: HttpRequest, slug: str) -> HttpResponse:
     everything = list(Gpu.objects.order_by("position"))
     variants = [other for other in everything if family(other.slug) == family(slug) and other != gpu]
     others = nearest(gpu, [other for other in everything if other not in variants])
-    prices = price_table(now=now, gpu_slugs=[slug, *(other.slug for other in [*variants, *others])])
+    pairs = pairs_of(slug)
+    shown = [slug, *(other.slug for other in [*variants, *others]), *(pair.other(slug) for pair in pairs)]
+    prices = price_table(now=now, gpu_slugs=shown)
     offers = offers_of_gpu(gpu=gpu, now=now)
     context = {
         "now": now,
         "gpu": gpu,
         "prices": prices[slug],
         "trend": headline_trends(now=now, prices={slug: prices[slug]}).get(slug),
-        "fits": training_fits(gpu.memory_gb),
+        **sizes(gpu),
+        "pairs": compare_known(pairs, gpus={other.slug: other for other in everything}, prices=prices),
         "offers": offers,
         "json_ld": describe_gpu(request, gpu, prices=prices[slug], offers=offers),
         "variants": [relative(gpu, other, prices[other.slug]) for other in variants],
@@ -90,8 +86,22 @@ def show_gpu(request: HttpRequest, slug: str) -> HttpResponse:
         "blocks": memory_blocks(gpu.memory_gb),
         "block_gb": BLOCK_GB,
         "is_card": gpu.form_factor == "PCIe",
+        "picture": page_picture(request, "catalog:gpu-picture", gpu),
     }
     return render(request, "catalog/gpu.html", context)
+
+
+def sizes(gpu: Gpu) -> dict[str, object]:
+    """Return what fits on a GPU, how fast it speaks at most, and how much of its BF16 was measured."""
+    return {
+        "gpu_counts": GPU_COUNTS,
+        "fits": what_fits(gpu.memory_gb),
+        "fit_rules": FIT_RULES,
+        "ceilings": decode_ceilings(memory_gb=gpu.memory_gb, bandwidth_gb_s=gpu.memory_bandwidth_gb_s),
+        "measured_tflops": MEASURED_BF16_TFLOPS.get(gpu.slug),
+        "measured_percent": measured_percent(gpu.slug, bf16_dense_tflops=gpu.bf16_dense_tflops),
+        "measured_source": MEASURED_SOURCE,
+    }
 
 
 def family(slug: str) -> str:
@@ -117,13 +127,6 @@ def relative(gpu: Gpu, other: Gpu, prices: GpuPrices) -> Relative:
     if gpu.bf16_dense_tflops and other.bf16_dense_tflops:
         ratio = other.bf16_dense_tflops / gpu.bf16_dense_tflops
     return Relative(gpu=other, prices=prices, extra_gb=other.memory_gb - gpu.memory_gb, bf16_ratio=ratio)
-
-
-def training_fits(memory_gb: Decimal) -> list[Fit]:
-    """Return what trains on 1, 2, 4 and 8 GPUs by the simple rule, with bars on one scale."""
-    sizes = {count: full_training_b_params(memory_gb=memory_gb, gpu_count=count) for count in GPU_COUNTS}
-    widest = max(sizes.values()) or 1
-    return [Fit(gpu_count=count, b_params=size, share=100 * size // widest) for count, size in sizes.items()]
 
 
 def memory_blocks(memory_gb: Decimal) -> list[MemoryBlock]:

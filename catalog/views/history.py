@@ -15,7 +15,7 @@ from catalog.models import Gpu, PriceSnapshot
 from catalog.queries import GpuPrices, price_table
 from catalog.step_chart import HOUR, StepChart, step_chart
 from catalog.views.kept import kept_page
-from catalog.views.machine_use import describe_history
+from catalog.views.machine_use import describe_history, page_picture
 
 WINDOWS_DAYS = (7, 30, 90, 365)
 DEFAULT_DAYS = 30
@@ -74,6 +74,7 @@ def show_price_history(request: HttpRequest, slug: str) -> HttpResponse:
         "unknown": _unknown(request, days=days, market=market),
         "api_query": api_query,
         "json_ld": describe_history(request, gpu, tracking=on_page.tracking, api_query=api_query),
+        "picture": page_picture(request, "catalog:history-picture", gpu),
     }
     return render(request, "catalog/price_history.html", context)
 

@@ -1,6 +1,7 @@
 """From what a page shows to what it tells programs (`catalog.structured_data`)."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from django.http import HttpRequest
 from django.urls import reverse
@@ -108,6 +109,22 @@ def describe_history(request: HttpRequest, gpu: Gpu, *, tracking: Tracking | Non
             Download(media_type="application/json", url=download),
         ],
         language=_language(),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PagePicture:
+    """The picture of one page for link previews, and what it shows in words."""
+
+    url: str
+    alt: str
+
+
+def page_picture(request: HttpRequest, name: str, gpu: Gpu) -> PagePicture:
+    """Return the picture of a page about `gpu`, at the address of this name."""
+    return PagePicture(
+        url=request.build_absolute_uri(reverse(name, args=[gpu.slug])),
+        alt=_("%(name)s: its price per GPU-hour, with its kind and the time it was read") % {"name": gpu.label},
     )
 
 

@@ -9,6 +9,7 @@ from django.shortcuts import render
 
 from catalog.queries import SourceState, source_states
 from catalog.source_days import DayState, last_days
+from catalog.what_fits import FIT_RULES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,5 +34,5 @@ def list_sources(request: HttpRequest) -> HttpResponse:
 
 
 def show_method(request: HttpRequest) -> HttpResponse:
-    """Show how prices, tiers, statistics and the training rule work."""
-    return render(request, "catalog/method.html")
+    """Show how prices, tiers, statistics and the rules of sizes work."""
+    return render(request, "catalog/method.html", {"fit_rules": FIT_RULES})

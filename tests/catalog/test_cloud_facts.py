@@ -65,6 +65,8 @@ def test_each_fact_has_its_reading_and_a_number_only_where_it_is_one():
         "minimum_seconds",
         "egress_usd_per_gb",
         "spot_notice_seconds",
+        "storage_usd_per_gb_month",
+        "storage_mib_s",
     }
 
 

@@ -60,6 +60,8 @@ def test_a_cloud_tells_its_facts_as_what_they_are_with_their_source():
         "stop_semantics": "full",
         "persistent_volumes": True,
         "egress_usd_per_gb": "0.0085",
+        "storage_usd_per_gb_month": None,
+        "storage_mib_s": None,
         "multi_node": False,
         "fabric": None,
         "spot_notice_seconds": 0,

@@ -1,13 +1,14 @@
 """`/gpus/<slug>/`: price, what fits, offers in tiers, every figure with "not published", variants."""
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
 import pytest
 
+from catalog.models import Gpu
 from catalog.views.gpu import BLOCK_GB, BLOCK_HEIGHT, BLOCKS, family, memory_blocks
-from tests.factories import make_gpu, make_list_offer, make_offer
+from tests.factories import make_gpu, make_list_offer, make_live_offer, make_offer
 
 pytestmark = pytest.mark.django_db
 
@@ -27,10 +28,52 @@ def test_an_unknown_gpu_is_not_found(client):
     assert client.get("/gpus/h9000/").status_code == 404
 
 
-def test_what_fits_follows_the_published_rule(client, gpu):
+def test_what_fits_follows_the_published_rules_task_by_task(client, gpu):
     text = text_of(client)
-    for line in ("1 H100 SXM ≈ 4", "2 × H100 SXM ≈ 8", "4 × H100 SXM ≈ 15", "8 × H100 SXM ≈ 30"):
-        assert line in text
+    for line in (
+        "Task 1 GPU 2 GPUs 4 GPUs 8 GPUs",
+        "Full training ≈ 4 ≈ 8 ≈ 15 ≈ 30",
+        "LoRA, 16-bit base ≈ 25",
+        "QLoRA, 4-bit base ≈ 85",
+        "Serving in FP16 ≈ 25 ≈ 55 ≈ 110 ≈ 220",
+        "Serving in INT4 ≈ 100 ≈ 200 ≈ 400 ≈ 810",
+        "8 B in FP16 209 tokens/s",
+        "70 B in FP8 does not fit",
+        "70 B in INT4 87 tokens/s",
+    ):
+        assert line in text, line
+
+
+def test_a_gpu_without_a_published_fp8_figure_says_what_eight_bits_bring(client, gpu):
+    assert "8-bit weights; no FP8 speed published" in text_of(client)
+    Gpu.objects.update(fp8_dense_tflops=Decimal(1979))
+    assert "8-bit weights; no FP8 speed published" not in text_of(client)
+
+
+def test_without_a_published_bandwidth_there_is_no_speed_limit(client):
+    make_gpu(memory_bandwidth_gb_s=None)
+    assert "8 B in FP16 n/p not published" in text_of(client)
+
+
+def test_measured_bf16_stands_beside_the_dense_figure_where_somebody_published_it(client, gpu):
+    make_gpu(slug="l4", label="L4", bf16_dense_tflops=Decimal(121))
+    assert "BF16, measured 795 TFLOPS 80% of the dense figure" in text_of(client)
+    assert "BF16, measured" not in text_of(client, "l4")
+
+
+def test_pairs_stand_with_their_reason_in_numbers_where_the_catalogue_has_both(client, gpu):
+    assert "Compared in pairs" not in text_of(client)
+    make_gpu(slug="h200-sxm", label="H200", memory_gb=Decimal(141))
+    text = text_of(client)
+    assert "H200 or H100 SXM Memory: 61 GB more; one GPU trains 7 B instead of 4 B." in text
+
+
+@pytest.mark.parametrize("slug", ["h100-sxm", "rtx-pro-6000-blackwell-server", "max-1550"])
+def test_the_page_needs_few_queries_with_all_its_relatives_and_pairs(
+    client, site_data, slug, django_assert_max_num_queries
+):
+    with django_assert_max_num_queries(12):
+        client.get(f"/gpus/{slug}/?currency=EUR")
 
 
 def test_the_mark_is_on_a_live_price_only(client, gpu):
@@ -55,9 +98,18 @@ def test_an_offer_says_what_sets_it_apart(client, gpu):
     make_offer(gpu=gpu, price="1.00", observed_at=now, verified=False)
     make_offer(gpu=gpu, price="1.00", observed_at=now, is_whole=False, gpu_count="0.5")
     make_offer(gpu=gpu, price="1.00", observed_at=now, market="reserved", term_months=12)
+    make_offer(gpu=gpu, price="1.00", observed_at=now, availability="no")
     text = text_of(client)
-    for words in ("unverified host", "part of a card", "reserved, 12 months"):
+    for words in ("unverified host", "part of a card", "reserved, 12 months", "sold out"):
         assert words in text
+
+
+@pytest.mark.parametrize(("origin", "words"), [("ecb", "ECB reference rate of"), ("sample", "sample rate of")])
+def test_an_offer_in_another_currency_names_the_rate_and_its_day(client, gpu, origin, words):
+    make_live_offer(gpu=gpu, price="3.21", currency="EUR", rate_on=date(2026, 11, 27), rate_origin=origin)
+    make_live_offer(gpu=gpu, price="3.50")
+    text = text_of(client)
+    assert text.count(f"EUR, {words} 27 Nov") == 1
 
 
 def test_a_figure_that_is_not_published_is_said_so(client, gpu):

@@ -118,7 +118,7 @@ def test_a_second_load_changes_nothing():
 
 @pytest.mark.django_db
 def test_a_changed_cell_is_updated_in_place(data):
-    load_catalogue(now=NOW)
+    load_catalogue(now=NOW, data=data)
     key = Gpu.objects.get(slug="b200").pk
     with_cell(data / "gpus.csv", "b200", "memory_bandwidth_gb_s", "8000")
     with_cell(data / "clouds.csv", "digitalocean", "website", "https://cloud.digitalocean.com")

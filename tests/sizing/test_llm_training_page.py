@@ -8,14 +8,9 @@ from html.parser import HTMLParser
 import pytest
 
 from catalog.models import Gpu, Offer
-from sizing.llm_training import (
-    ADDED_SLUGS,
-    MEASURED_BF16_TFLOPS,
-    REFERENCE_SLUGS,
-    all_reduce_ms,
-    price_ratio,
-    training_hours,
-)
+from sizing.engine.measured_bf16 import MEASURED_BF16_TFLOPS
+from sizing.use_cases.llm_training import ADDED_SLUGS, REFERENCE_SLUGS, all_reduce_ms, training_hours
+from sizing.use_cases.rows import price_ratio
 from tests.factories import make_list_offer, make_offer
 
 pytestmark = pytest.mark.django_db
