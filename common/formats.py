@@ -69,6 +69,15 @@ def whole(value: Decimal, *, language: str) -> str:
     return figure(value.to_integral_value(rounding=ROUND_HALF_UP), language=language)
 
 
+def tenths(value: Decimal, *, language: str) -> str:
+    """Format a figure with exactly one decimal, for a column: 16.9.
+
+    >>> tenths(Decimal("74.788"), language="en"), tenths(Decimal(17), language="nl")
+    ('74.8', '17,0')
+    """
+    return _number(value, "#,##0.0", language)
+
+
 def age(at: datetime, *, now: datetime, language: str, is_short: bool = False) -> str:
     """Say how long ago `at` was: "12 minutes ago", short "12 min ago". Never under a minute, also when clocks differ.
 

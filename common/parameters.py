@@ -132,9 +132,14 @@ class KnownValues(OneOrMore):
         super().__init__(**kwargs)
 
     def run_validation(self, data: Any = serializers.empty) -> Any:
-        """Return the column's values, or fail naming those it does not hold. One query."""
+        """Return the column's values, or fail naming those it does not hold.
+
+        One query, unless the serializer's context has the column's values as `known[parameter]`.
+        """
         wanted = super().run_validation(data)
-        column = self._model._default_manager.order_by().values_list(self._column, flat=True).distinct()
+        column = self.context.get("known", {}).get(self.field_name)
+        if column is None:
+            column = self._model._default_manager.order_by().values_list(self._column, flat=True).distinct()
         known = {value.lower(): value for value in column}
         if missing := [value for value in wanted if value.lower() not in known]:
             self.fail("unknown", names=", ".join(missing))

@@ -22,15 +22,20 @@ def healthz(request: HttpRequest) -> JsonResponse:
 
 def readyz(request: HttpRequest) -> JsonResponse:
     """Answer 200 when database, migrations, broker and beat are all well, else 503 with what is not."""
-    checks = {
-        "database": _database_problem(),
-        "broker": _broker_problem(),
-        "beat": _beat_problem(now=datetime.now(UTC)),
-        "books": _books_problem(),
-    }
+    checks = problems(now=datetime.now(UTC))
     ok = not any(checks.values())
     body = {"ok": ok, "checks": {name: problem or "ok" for name, problem in checks.items()}, "database_roles": _roles()}
     return _uncached(JsonResponse(body, status=200 if ok else 503))
+
+
+def problems(*, now: datetime) -> dict[str, str]:
+    """Return what is wrong with each part the site needs, "" where nothing is."""
+    return {
+        "database": _database_problem(),
+        "broker": _broker_problem(),
+        "beat": _beat_problem(now=now),
+        "books": _books_problem(),
+    }
 
 
 def _database_problem() -> str:

@@ -81,6 +81,7 @@ SCHEDULE: dict[str, dict[str, Any]] = {
         "schedule": crontab(hour=3, minute=53),
         "options": {"expires": 3600},
     },
+    "tell-price-alerts": {"task": "catalog.tell_alerts", "schedule": timedelta(minutes=1), "options": {"expires": 60}},
     "take-snapshots": {
         "task": "catalog.take_snapshots",
         "schedule": timedelta(minutes=10),

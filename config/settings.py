@@ -181,6 +181,8 @@ MFA_FORMS = {
     "edit_webauthn": "users.forms.RenamePasskeyForm",
 }
 MFA_TOTP_ISSUER = "GPU Bourse"
+# Operators decide nothing, and providers' bank accounts change, only with a second step besides the password.
+SECOND_FACTOR_REQUIRED: bool = env.bool("SECOND_FACTOR_REQUIRED", default=not IS_LOCAL)
 
 # Who runs the site and sells the hours: the imprint names what is missing. The demo's operator is made up.
 OPERATOR_NAME: str = env.str("OPERATOR_NAME", default="Sample Bourse B.V. (sample)" if IS_LOCAL else "")
@@ -348,9 +350,19 @@ SPECTACULAR_SETTINGS = {
 SOURCE_INTERVAL_MINUTES: int = env.int("SOURCE_INTERVAL_MINUTES", default=30)
 SOURCE_TIMEOUT_SECONDS: int = env.int("SOURCE_TIMEOUT_SECONDS", default=20)
 SOURCE_MAX_BYTES: int = env.int("SOURCE_MAX_BYTES", default=32 * 1024 * 1024)
+PRICE_ALERTS_PER_ORGANISATION: int = env.int("PRICE_ALERTS_PER_ORGANISATION", default=50)  # open ones
 # Keys of price sources by the name of their setting; blank = none. A source that needs one is not asked without it.
 SOURCE_KEYS: dict[str, str] = {
-    name: env.str(name, default="") for name in ("LAMBDA_API_KEY", "RUNPOD_API_KEY", "VAST_API_KEY")
+    name: env.str(name, default="")
+    for name in (
+        "DIGITALOCEAN_API_KEY",
+        "LAMBDA_API_KEY",
+        "PRIMEINTELLECT_API_KEY",
+        "RUNPOD_API_KEY",
+        "SHADEFORM_API_KEY",
+        "TENSORDOCK_API_KEY",
+        "VAST_API_KEY",
+    )
 }
 
 # --- The exchange ------------------------------------------------------------------------------------------

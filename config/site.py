@@ -20,6 +20,9 @@ from common.shown_currency import current
 from config.languages import editions
 from fx.queries import WALLET_CURRENCIES
 from sizing.engine.simple_rule import BYTES_PER_PARAMETER, RULE_VERSION, USABLE_SHARE
+from sizing.use_cases import USE_CASES
+from users.access import membership_if_any
+from users.models import Organisation
 
 HOUR = timedelta(hours=1)
 # The limits that sentences on several pages name, taken from the rules themselves.
@@ -36,18 +39,23 @@ RULES = {
 NAVIGATION = (
     (_("GPUs"), "catalog:board"),
     (_("GPU models"), "catalog:gpus"),
+    (_("Compare"), "catalog:compare"),
+    (_("Sizing"), "calculator:calculator"),
     (_("Market"), "marketplace:market"),
     (_("Clouds"), "catalog:clouds"),
     (_("Use cases"), "sizing:llm-training"),
     (_("Sources"), "catalog:sources"),
     (_("API"), "api-docs"),
 )
+# Pages that a link stands for besides its own, by the name of its address.
+BESIDE = {"sizing:llm-training": tuple(f"sizing:{slug}" for slug in USE_CASES)}
 PERSON_NAVIGATION = (
     (_("Orders"), "marketplace:orders"),
     (_("Rentals"), "marketplace:rentals"),
     (_("Wallet"), "billing:wallet"),
     (_("Account"), "users:account"),
 )
+PROVIDER_NAVIGATION = ((_("Provider"), "marketplace:provider"), (_("Account"), "users:account"))
 OPERATOR_NAVIGATION = ((_("Operator"), "marketplace:operator"), (_("Account"), "users:account"))
 
 
@@ -99,19 +107,23 @@ def person_navigation(request: HttpRequest) -> list[NavLink]:
     user = getattr(request, "user", None)
     if user is None or not user.is_authenticated:
         return []
-    return nav_links(OPERATOR_NAVIGATION if user.is_staff else PERSON_NAVIGATION, path=request.path)
+    if user.is_staff:
+        return nav_links(OPERATOR_NAVIGATION, path=request.path)
+    membership = membership_if_any(request)
+    sells = membership is not None and membership.organisation.kind == Organisation.Kind.PROVIDER
+    return nav_links(PROVIDER_NAVIGATION if sells else PERSON_NAVIGATION, path=request.path)
 
 
 def nav_links(navigation: Iterable[tuple[str | Promise, str]], *, path: str) -> list[NavLink]:
     """Return the links of pairs of label and address name."""
-    return [nav_link(label, reverse(name), path=path) for label, name in navigation]
+    return [nav_link(label, reverse(name), path=path, beside=BESIDE.get(name, ())) for label, name in navigation]
 
 
-def nav_link(label: str | Promise, href: str, *, path: str) -> NavLink:
-    """Return a masthead link, current on its own page ("page") and on the pages below it ("true")."""
+def nav_link(label: str | Promise, href: str, *, path: str, beside: Iterable[str] = ()) -> NavLink:
+    """Return a masthead link, current on its own page ("page"), on the pages below it and on those beside it ("true")."""
     current = ""
     if path == href:
         current = "page"
-    elif path.startswith(href) and href != reverse("catalog:board"):
+    elif (path.startswith(href) and href != reverse("catalog:board")) or path in map(reverse, beside):
         current = "true"
     return NavLink(label=label, href=href, current=current)

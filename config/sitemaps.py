@@ -9,7 +9,9 @@ from django.db.models import Max
 from django.urls import reverse
 
 from catalog.models import Cloud, Gpu, PriceSnapshot
+from catalog.pairs import PAIRS
 from marketplace.models import Listing
+from sizing.guides.library import SLUGS, guide_text
 
 
 class _Pages(Sitemap[Any]):
@@ -29,10 +31,20 @@ class Overviews(_Pages):
             "catalog:board",
             "catalog:gpus",
             "catalog:clouds",
+            "catalog:compare",
+            "catalog:prices",
             "marketplace:market",
+            "marketplace:selling",
             "sizing:llm-training",
+            "sizing:fine-tuning",
+            "sizing:llm-inference",
+            "sizing:image-video",
+            "sizing:rendering",
+            "sizing:science",
+            "calculator:calculator",
             "catalog:sources",
             "catalog:method",
+            "status",
             "users:terms",
             "users:privacy",
             "users:refunds",
@@ -54,6 +66,37 @@ class Gpus(_Pages):
     def location(self, item: str) -> str:
         """Return the address in the language at hand."""
         return reverse("catalog:gpu", args=[item])
+
+
+class Pairs(_Pages):
+    """Pages of two GPUs; like theirs, they carry no date."""
+
+    def items(self) -> Iterable[tuple[str, str]]:
+        """Return the slugs of each pair that the catalogue holds."""
+        held = set(Gpu.objects.values_list("slug", flat=True))
+        return [pair.slugs for pair in PAIRS if held.issuperset(pair.slugs)]
+
+    def location(self, item: tuple[str, str]) -> str:
+        """Return the address in the language at hand."""
+        return reverse("comparison:pair", args=item)
+
+
+class Guides(_Pages):
+    """Guides; they changed when their text did."""
+
+    def items(self) -> Iterable[str]:
+        """Return the slugs."""
+        return SLUGS
+
+    def location(self, item: str) -> str:
+        """Return the address in the language at hand."""
+        return reverse("guides:guide", args=[item])
+
+    def lastmod(self, item: str) -> date:
+        """Return the day that the guide itself names, in English like the rest."""
+        document = guide_text(item, "en")
+        assert document
+        return date.fromisoformat(document.head["updated"])
 
 
 class Books(_Pages):
@@ -121,6 +164,8 @@ class WithoutLanguage(Sitemap[Any]):
 SITEMAPS: dict[str, type[Sitemap[Any]]] = {
     "overviews": Overviews,
     "gpus": Gpus,
+    "pairs": Pairs,
+    "guides": Guides,
     "books": Books,
     "price-histories": PriceHistories,
     "clouds": Clouds,

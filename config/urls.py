@@ -14,6 +14,7 @@ from config.health import healthz, readyz
 from config.llms import llms_txt
 from config.robots import robots_txt
 from config.sitemaps import SITEMAPS
+from config.status import show_status
 
 admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]  # one way to sign in, for all
 handler429 = "config.too_many.too_many_requests"
@@ -32,9 +33,13 @@ urlpatterns = [
     path("api/", include("config.api_urls")),
     path("webhooks/stripe/", stripe_webhook, name="stripe-webhook"),
     *i18n_patterns(
+        path("gpus/", include("sizing.comparison_urls")),
+        path("guides/", include("sizing.guides_urls")),
         path("", include("catalog.urls")),
         path("use-cases/", include("sizing.urls")),
+        path("sizing/", include("sizing.calculator_urls")),
         path("account/", include("users.account_urls")),
+        path("status/", show_status, name="status"),
         path("", include("users.urls")),
         path("", include("billing.urls")),
         path("", include("marketplace.urls")),

@@ -17,6 +17,7 @@ from catalog.models import (
     SourceDocument,
     UnmappedName,
 )
+from catalog.models.clouds import terms_of
 from users.models import Membership, Organisation, Role, User
 
 NOW = datetime(2026, 11, 30, 14, 2, tzinfo=UTC)
@@ -53,7 +54,10 @@ def make_cloud_fact(*, cloud: str = "lambda", fact: str, value: str, **values) -
     """Return a fact of a cloud; its number is read from the value where it is one."""
     number = Decimal(value) if value.replace(".", "", 1).isdecimal() else None
     defaults = {"source_url": "https://example.com/docs", "checked_on": date(2026, 11, 30), "number": number}
-    return CloudFact.objects.create(cloud=make_cloud(slug=cloud), fact=fact, value=value, **{**defaults, **values})
+    row = CloudFact.objects.create(cloud=make_cloud(slug=cloud), fact=fact, value=value, **{**defaults, **values})
+    terms = terms_of({known.fact: known for known in CloudFact.objects.filter(cloud=row.cloud)})
+    Cloud.objects.filter(pk=row.cloud_id).update(**terms)
+    return row
 
 
 def make_source(*, name: str = "skypilot", **values) -> Source:

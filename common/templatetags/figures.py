@@ -96,9 +96,15 @@ def whole(value: Decimal | None) -> str:
 
 
 @register.filter
-def one_decimal(value: Decimal) -> str:
+def one_decimal(value: Decimal | None) -> str:
     """Format a ratio with at most one decimal: 3.2."""
-    return formats.figure(value, language=_language(), decimals=1)
+    return not_published() if value is None else formats.figure(value, language=_language(), decimals=1)
+
+
+@register.filter
+def tenths(value: Decimal | float) -> str:
+    """Format a figure with exactly one decimal: 16.9."""
+    return formats.tenths(Decimal(str(value)), language=_language())
 
 
 @register.filter

@@ -219,7 +219,11 @@ def test_the_sitemap_dates_only_what_has_a_date(client):
     assert {path: on for path, on in dates.items() if on} == {
         f"{prefix}{path}": on
         for prefix in ["" if code == settings.LANGUAGE_CODE else f"/{code}" for code, _ in settings.LANGUAGES]
-        for path, on in (("/clouds/lambda/", "2026-11-03"), ("/prices/h100-sxm/", "2026-11-30"))
+        for path, on in (
+            ("/clouds/lambda/", "2026-11-03"),
+            ("/prices/h100-sxm/", "2026-11-30"),
+            ("/guides/choosing-a-training-gpu/", "2026-11-30"),
+        )
     }
     assert {"/clouds/nebius/", "/gpus/h100-sxm/"} <= dates.keys()
 
@@ -275,8 +279,10 @@ def test_a_link_to_a_page_shows_its_own_title_and_description(client, site_data,
     assert meta(html, "og:title") == title
     assert meta(html, "og:description") == meta(html, "description") != ""
     assert meta(html, "og:locale") == "en_US"
-    image = meta(html, "og:image")
-    assert image == f"{ROOT}/static/img/og.png"
+    has_its_own = path.startswith(("/gpus/h100-sxm/", "/gpus/max-1550/", "/prices/h100-sxm/"))
+    own = f"{ROOT}/og{path.partition('?')[0].removesuffix('/')}.png"
+    assert meta(html, "og:image") == (own if has_its_own else f"{ROOT}/static/img/og.png")
+    assert meta(html, "og:image:alt")
 
 
 def test_a_page_in_another_language_says_so_to_programs_too(client):

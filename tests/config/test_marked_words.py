@@ -12,7 +12,7 @@ BLOCKS = ("blocktrans", "blocktranslate", "comment")
 SPOKEN_ATTRIBUTES = re.compile(r"""\s(?:aria-label|title|alt|placeholder)="([^"]*)\"""")
 # The same in every language.
 NAMES_AND_UNITS = {
-    "GPU", "GPUs", "Bourse", "USD", "EUR", "GBP", "GB", "GB/s", "TFLOPS", "TOPS", "TB/s", "kW", "BF16", "FP16", "FP8", "FP4",
+    "GPU", "GPUs", "Bourse", "USD", "EUR", "GBP", "GB", "GB/s", "GiB", "TFLOPS", "TOPS", "TB/s", "kW", "BF16", "FP16", "FP8", "FP4",
     "FP32", "FP64", "TF32", "INT8", "API", "CSV", "JSON", "HBM", "NVLink", "PCIe", "SXM", "ECC", "MIG", "TDP", "UTC", "p25", "p75",
 }  # fmt: skip
 

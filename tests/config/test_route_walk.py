@@ -30,6 +30,7 @@ from billing.models import Dispute, GatewayEvent, Refund
 from billing.tax.record import decide_for
 from marketplace.orders.place import place_order
 from tests.billing.conftest import paid_top_up, wallet_of
+from tests.catalog.alert_rows import make_alert
 from tests.config.routes import KEYS, ROUTES, Actor, Route, route_of
 from tests.factories import make_cloud, make_gpu, make_live_offer, make_member, make_operator, make_organisation
 from tests.marketplace.conftest import make_running_rental, order_for
@@ -116,14 +117,8 @@ def theirs(db) -> Theirs:
     top_up = paid_top_up(wallet_of(NAME, currency="USD"), micros=98_765_430_000)
     rental = make_running_rental(renter=organisation, gpu=gpu, filled_at=NOW - timedelta(minutes=2), ready_at=NOW)
     order = place_order(organisation_id=organisation.pk, instruction=order_for(gpu), now=NOW)
-    event = GatewayEvent.objects.create(
-        event_id="evt_zirkonia",
-        type="charge.dispute.created",
-        payload={},
-        is_live=False,
-        received_at=NOW,
-        next_attempt_at=NOW,
-    )
+    alert = make_alert(gpu=gpu, by=owner)
+    event = make_event()
     Refund.objects.create(top_up=top_up, amount_micros=5_000_000, origin="customer", gateway_key="r", requested_at=NOW)
     Dispute.objects.create(
         top_up=top_up, gateway_dispute_id="dp_1", currency="USD", amount_micros=1, loss_micros=1, opened_at=NOW
@@ -143,6 +138,7 @@ def theirs(db) -> Theirs:
         arguments={
             "slug": "h100-sxm",
             "cloud_slug": make_cloud().slug,
+            "guide_slug": "choosing-a-training-gpu",
             "made_up": "3f-made-up",
             "number": "1",
             "app": "users",
@@ -151,6 +147,7 @@ def theirs(db) -> Theirs:
             "invitation_id": str(invitation.pk),
             "top_up_id": str(top_up.pk),
             "order_id": str(order.order_id),
+            "alert_id": str(alert.pk),
             "rental_id": str(rental.pk),
             "event_pk": str(event.pk),
             "endpoint_id": str(webhook.pk),
@@ -164,6 +161,17 @@ def theirs(db) -> Theirs:
             "98765.43",
             *map(str, (top_up.pk, order.order_id, rental.pk)),
         ),
+    )
+
+
+def make_event() -> GatewayEvent:
+    return GatewayEvent.objects.create(
+        event_id="evt_zirkonia",
+        type="charge.dispute.created",
+        payload={},
+        is_live=False,
+        received_at=NOW,
+        next_attempt_at=NOW,
     )
 
 
@@ -315,7 +323,8 @@ def status_faults(response: HttpResponseBase, method: str, actor: Actor, route: 
 def leaks(response: Any, theirs: Theirs) -> Iterator[str]:
     """Return what an answer tells of the organisation, its own address aside."""
     body = b"".join(response.streaming_content) if response.streaming else response.content
-    told = f"{response.headers} {body.decode()}".replace(response.request["PATH_INFO"], "")
+    text = body.decode(errors="replace")  # a picture is no text
+    told = f"{response.headers} {text}".replace(response.request["PATH_INFO"], "")
     yield from (f"tells {secret!r}" for secret in theirs.secrets if secret in told)
 
 

@@ -6,10 +6,11 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from config.benches import ledger, orders, pages, prices_api, settlement
+from config.benches import compare, ledger, orders, pages, prices_api, settlement
 from sizing import bench as sizing_bench
 
 BENCHES: dict[str, Callable[..., dict[str, Any]]] = {
+    "compare": compare.run,
     "ledger": ledger.run,
     "orders": orders.run,
     "pages": pages.run,
@@ -25,13 +26,18 @@ class Command(BaseCommand):
     help = "Measure the physical limit and us in turn."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Take the bench's name, and how many rentals it settles."""
+        """Take the bench's name, and its size."""
         parser.add_argument("name", choices=sorted(BENCHES))
-        parser.add_argument("--size", type=int, metavar="N", help="settlement: how many rentals (100000)")
+        parser.add_argument(
+            "--size",
+            type=int,
+            metavar="N",
+            help="settlement: how many rentals (100000); compare: how many offers (1000000)",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run it."""
         sized = {} if options["size"] is None else {"size": options["size"]}
-        if sized and options["name"] != "settlement":
-            raise CommandError("--size is for settlement")
+        if sized and options["name"] not in ("settlement", "compare"):
+            raise CommandError("--size is for settlement and compare")
         self.stdout.write(json.dumps(BENCHES[options["name"]](**sized), indent=2))
