@@ -19,7 +19,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", default=False, help="fault and load runs too")
 
 
+# Begun first, so that no worker is left alone with one of them at the end.
+SLOW_FILES = ("browser/test_pages.py", "test_demo.py", "test_every_page.py", "test_schema.py", "test_route_walk.py")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: not str(item.path).endswith(SLOW_FILES))
     if config.getoption("--long"):
         return
     for item in items:
@@ -53,10 +58,27 @@ def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -
         )
 
 
+@pytest.fixture(scope="session")
+def kept_site_data() -> dict[str, bytes]:
+    """The rows of `site_data` as the first test of this process loaded them, by table."""
+    return {}
+
+
 @pytest.fixture
-def site_data(db):
-    """The repository's GPUs, clouds and dated list prices, as `demo` loads them."""
-    call_command("load_catalogue", verbosity=0)
+def site_data(db: None, kept_site_data: dict[str, bytes]) -> None:
+    """The repository's GPUs, clouds and dated list prices, as `demo` loads them; loaded once, then copied in."""
+    with connection.cursor() as cursor:
+        for table, rows in kept_site_data.items():
+            with cursor.copy(f"COPY {table} FROM STDIN") as copy:
+                copy.write(rows)
+        if kept_site_data:
+            return
+        call_command("load_catalogue", verbosity=0)
+        for table in connection.introspection.table_names():
+            if not table.startswith("catalog_"):
+                continue
+            with cursor.copy(f"COPY {table} TO STDOUT") as copy:
+                kept_site_data[table] = b"".join(bytes(part) for part in copy)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -42,7 +42,9 @@ def acknowledge_stop(*, rental_id: UUID, now: datetime) -> bool:
 
 def end_over(*, now: datetime) -> int:
     """End the running rentals whose paid time is over; return how many."""
-    due = Rental.objects.filter(state=Rental.State.RUNNING, paid_until__lte=now).order_by("paid_until")
+    due = Rental.objects.filter(state=Rental.State.RUNNING, paid_until__lte=now).order_by(
+        "paid_until", "fill__sequence"
+    )
     return one_by_one(due.values_list("pk", flat=True), lambda rental_id: end_if_over(rental_id=rental_id, now=now))
 
 
@@ -50,7 +52,7 @@ def end_unanswered(*, now: datetime) -> int:
     """Close the rentals whose server did not say within 120 seconds that it has stopped; return how many."""
     ending = Rental.objects.filter(state=Rental.State.ENDING)
     due = ending.annotate(since=Least("stop_requested_at", "paid_until")).filter(since__lte=now - STOP_WITHIN)
-    since = dict(due.order_by("since").values_list("pk", "since"))
+    since = dict(due.order_by("since", "fill__sequence").values_list("pk", "since"))
     return one_by_one(
         since,
         lambda rental_id: _close(rental_id, now=now, how="unanswered", ended_at=since[rental_id] + STOP_WITHIN),

@@ -18,9 +18,9 @@ NOT_STARTED = "not_started_in_time"
 
 def fail_unstarted(*, now: datetime) -> int:
     """Close what is overdue; return how many rentals failed."""
-    due = Rental.objects.filter(state__in=Rental.STARTING, filled_at__lte=now - START_WITHIN).order_by("filled_at")
+    due = Rental.objects.filter(state__in=Rental.STARTING, filled_at__lte=now - START_WITHIN)
     return one_by_one(
-        due.values_list("pk", flat=True),
+        due.order_by("filled_at", "fill__sequence").values_list("pk", flat=True),
         lambda rental_id: fail_start(rental_id=rental_id, reason=NOT_STARTED, now=now),
     )
 

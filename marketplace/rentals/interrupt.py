@@ -28,7 +28,9 @@ def interrupt_lost(*, now: datetime) -> int:
     """Interrupt every running rental whose server was silent too long; return how many."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT rental_id FROM marketplace_silences(%s::timestamptz, make_interval(secs => %s::integer))",
+            "SELECT rental.id FROM marketplace_silences(%s::timestamptz, make_interval(secs => %s::integer)) AS silence"
+            " JOIN marketplace_rental AS rental ON rental.id = silence.rental_id"
+            " JOIN marketplace_fill AS fill ON fill.id = rental.fill_id ORDER BY silence.last_beat_at, fill.sequence",
             [now, _LOST_AFTER_SECONDS],
         )
         lost = [rental_id for (rental_id,) in cursor.fetchall()]

@@ -52,7 +52,7 @@ def raise_due(*, now: datetime) -> int:
         paid_until__gt=now,
         paid_until__lt=now + RAISE_BEFORE,
         lease_until__gt=F("paid_until"),
-    ).order_by("paid_until")
+    ).order_by("paid_until", "fill__sequence")
     return one_by_one(due.values_list("pk", flat=True), lambda rental_id: raise_hold(rental_id=rental_id, now=now))
 
 

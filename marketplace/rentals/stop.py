@@ -36,7 +36,7 @@ def stop_rentals_of_frozen(*, now: datetime) -> int:
     """Stop the rentals of frozen organisations; return how many."""
     due = Rental.objects.filter(
         state__in=(*Rental.STARTING, Rental.State.RUNNING), organisation__frozen_at__isnull=False
-    ).order_by("pk")
+    ).order_by("fill__sequence")
     return one_by_one(
         due.values_list("pk", flat=True), lambda rental_id: stop_rental(rental_id=rental_id, reason=FROZEN, now=now)
     )

@@ -3,6 +3,8 @@
 from html.parser import HTMLParser
 
 import pytest
+from django.urls import resolve
+from django.utils import translation
 
 from tests.pages import PAGES
 
@@ -34,12 +36,18 @@ def links_of(html: str) -> Links:
 
 
 def test_no_internal_link_leads_nowhere(client, site_data):
-    waiting, seen = [*PAGES], set()
+    waiting, seen, kinds = [*PAGES], set(), set()
     while waiting:
         path = waiting.pop()
         if path in seen:
             continue
         seen.add(path)
+        if path.startswith(("/nl/", "/pl/")):  # the same links in other words: one page of a kind is enough
+            with translation.override("en"):
+                kind = path[:4], resolve(path[3:]).view_name
+            if kind in kinds:
+                continue
+            kinds.add(kind)
         answer = client.get(path, follow=True)  # a visitor's ticket leads to signing in
         assert answer.status_code == 200, path
         if not answer["Content-Type"].startswith("text/html"):
