@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Any
+from uuid import UUID
 
 from catalog.models import Offer, SourceDocument
 from catalog.names import Hints, Resolution, resolve
@@ -243,7 +244,7 @@ def _write(
     return Counter(new=len(new), changed=changed, gone=len(gone))
 
 
-def _stamp(keys: Sequence[int], **times: datetime) -> None:
+def _stamp(keys: Sequence[UUID], **times: datetime) -> None:
     """Set times on many offers; a statement takes 65,535 parameters at most."""
     for start in range(0, len(keys), BATCH):
         Offer.objects.filter(pk__in=keys[start : start + BATCH]).update(**times)
