@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from django.core.management import call_command
-from django.db import connection
+from django.db import connection, transaction
 from django.db.backends.postgresql.operations import DatabaseOperations
 from django.utils import translation
 from pytest_django.plugin import DjangoDbBlocker
@@ -67,7 +67,7 @@ def kept_site_data() -> dict[str, bytes]:
 @pytest.fixture
 def site_data(db: None, kept_site_data: dict[str, bytes]) -> None:
     """The repository's GPUs, clouds and dated list prices, as `demo` loads them; loaded once, then copied in."""
-    with connection.cursor() as cursor:
+    with transaction.atomic(), connection.cursor() as cursor:
         for table, rows in kept_site_data.items():
             with cursor.copy(f"COPY {table} FROM STDIN") as copy:
                 copy.write(rows)
