@@ -20,7 +20,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 # Begun first, so that no worker is left alone with one of them at the end.
-SLOW_FILES = ("browser/test_pages.py", "test_demo.py", "test_every_page.py", "test_schema.py", "test_route_walk.py")
+SLOW_FILES = (
+    "browser/test_pages.py",
+    "test_provider.py",
+    "browser/test_rental.py",
+    "test_top_up.py",
+    "test_demo.py",
+    "test_every_page.py",
+    "test_schema.py",
+    "test_route_walk.py",
+)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

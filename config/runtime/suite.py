@@ -34,10 +34,10 @@ def main(arguments: list[str]) -> int:
 
 
 def _side_by_side(arguments: list[str]) -> list[str]:
-    """The whole suite runs in two processes, a file in one of them; chosen tests run in one, where they can be watched."""
+    """The whole suite runs in two processes, a file in one of them, slow files first; chosen tests run in one, where they can be watched."""
     if any(not argument.startswith("-") or argument.startswith(("-n", "-k", "-m", "-p")) for argument in arguments):
         return []
-    return ["-n", "2", "--dist", "loadfile"]
+    return ["-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"]
 
 
 def _pytest(arguments: list[str], env: dict[str, str]) -> int:

@@ -40,26 +40,22 @@ def test_a_page_is_accessible_and_fits_in_every_width_and_theme(open_page, path)
             page.screenshot(path=shot_name(path, width, theme), full_page=True)
 
 
-def weighed(open_page, live_server, path: str):
-    """Open a page; return the visit, and the bytes of everything that came with it, by address."""
+def weigh(visit) -> dict[str, int]:
+    """Return the bytes of everything that came with a page, compressed, by address."""
+    visit.page.wait_for_load_state("networkidle")
     sizes: dict[str, int] = {}
-    visit = open_page("/healthz")
-
-    def weigh(response):
+    for response in visit.responses:
         body = response.body() if response.status == 200 else b""
         compressed = response.url.split("?")[0].endswith(COMPRESSED_ALREADY)
         sizes[response.url] = len(body) if compressed else len(brotli.compress(body))
-
-    visit.page.on("response", weigh)
-    visit.page.goto(live_server.url + path, wait_until="networkidle")
-    return visit, sizes
+    return sizes
 
 
 @pytest.mark.parametrize("path", TRANSLATED)
-def test_a_page_in_another_language_is_accessible_fits_and_is_light(open_page, live_server, path):
-    visit, sizes = weighed(open_page, live_server, path)
+def test_a_page_in_another_language_is_accessible_fits_and_is_light(open_page, path):
+    visit = open_page(path, width=360)
+    sizes = weigh(visit)
     assert sum(sizes.values()) <= BUDGET_BYTES, sizes
-    visit.page.set_viewport_size({"width": 360, "height": 900})
     found = Axe().run(visit.page)
     assert found.violations_count == 0, found.generate_report()
     assert visit.complaints == []
@@ -71,7 +67,7 @@ def test_a_page_in_another_language_is_accessible_fits_and_is_light(open_page, l
 
 @pytest.mark.parametrize("path", PAGES)
 def test_a_page_stays_within_the_byte_budget_and_asks_no_third_party(open_page, live_server, path):
-    _, sizes = weighed(open_page, live_server, path)
+    sizes = weigh(open_page(path))
     assert {urlsplit(url).netloc for url in sizes} == {urlsplit(live_server.url).netloc}
     assert sum(sizes.values()) <= BUDGET_BYTES, sizes
 

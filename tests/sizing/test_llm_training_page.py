@@ -140,7 +140,7 @@ def test_the_first_button_compares_prices_and_the_second_jumps_to_the_table(clie
     html = client.get(PATH).content.decode()
     buttons = re.search(r'<div class="actions">(.*?)</div>', html, re.DOTALL)
     assert buttons is not None
-    assert re.findall(r'href="([^"]+)"', buttons.group(1)) == ["/gpus/", "#matching"]
+    assert re.findall(r'href="([^"]+)"', buttons.group(1)) == ["/compare/?use_case=llm-training", "#matching"]
     assert "Compare prices" in buttons.group(1)
 
 
