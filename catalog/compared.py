@@ -97,7 +97,11 @@ def compare_known(
 
 
 def ratio(first: Decimal | None, second: Decimal | None) -> Decimal | None:
-    """Return first / second; None where either is not published."""
+    """Return first / second; None where either is not published.
+
+    >>> ratio(Decimal(37), Decimal("1.25")), ratio(None, Decimal(1))
+    (Decimal('29.6'), None)
+    """
     return first / second if first and second else None
 
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 from django.db import transaction
 
 from billing import ledger
-from billing.accounts import UnknownCurrency, open_account
+from billing.accounts import open_account
 from billing.ledger import Line, Reference
 from billing.models import Account, GatewayTransaction
 from billing.topups.settle_by_hand import ReasonMissing
@@ -76,6 +76,3 @@ def _post(movement: GatewayTransaction, meant: Meant) -> int:
         reference=Reference(type="gateway_transaction", id=movement.transaction_id),
         description="Explained by hand",
     )
-
-
-__all__ = ["AlreadyExplained", "Meant", "ReasonMissing", "UnknownCurrency", "explain_movement"]

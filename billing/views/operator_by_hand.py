@@ -10,10 +10,18 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST
 
+from billing.accounts import UnknownCurrency
 from billing.gateway import client
 from billing.gateway.errors import GatewayError, NoSuchObject
-from billing.reconcile.by_hand import AlreadyExplained, Meant, ReasonMissing, UnknownCurrency, explain_movement
-from billing.topups.settle_by_hand import Elsewhere, NothingWaits, NotProven, clear_set_aside, credit_set_aside
+from billing.reconcile.by_hand import AlreadyExplained, Meant, explain_movement
+from billing.topups.settle_by_hand import (
+    Elsewhere,
+    NothingWaits,
+    NotProven,
+    ReasonMissing,
+    clear_set_aside,
+    credit_set_aside,
+)
 from users.access import for_operators, person_of
 from users.audit import ip_address_of
 

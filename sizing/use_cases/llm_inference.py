@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import ROUND_FLOOR, Decimal
 
+from catalog.compared import ratio
 from catalog.models import Gpu
 from sizing.engine.job import Job
 from sizing.engine.kv_cache import cache_bytes
@@ -21,7 +22,7 @@ from sizing.engine.simple_rule import (
 from sizing.engine.throughput import generation_tokens_per_s
 from sizing.estimates import card_of
 from sizing.facts import presets
-from sizing.use_cases.rows import Row, Sample, Source, UseCase, Value, ratio, rounded, two_digits
+from sizing.use_cases.rows import Row, Sample, Source, UseCase, Value, rounded, two_digits
 
 SLUGS = (
     "b300",

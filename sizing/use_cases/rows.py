@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from decimal import ROUND_HALF_UP, Decimal
 
+from catalog.compared import price_ratio, ratio
 from catalog.history_queries import Trend
 from catalog.models import Gpu
 from catalog.pairs import known_pair
@@ -234,22 +235,6 @@ def sample_job(sample: Sample, row: Row) -> SampleJob | None:
         return None
     total = headline.price_usd_per_gpu_hour * sample.gpu_count * sample.hours
     return SampleJob(row=row, headline=headline, gpu_count=sample.gpu_count, hours=sample.hours, total_usd=total)
-
-
-def price_ratio(first: Headline | None, second: Headline | None) -> Decimal | None:
-    """Return how many times dearer the first is; None unless both are live or both are list prices."""
-    if first is None or second is None or first.is_live != second.is_live:
-        return None
-    return first.price_usd_per_gpu_hour / second.price_usd_per_gpu_hour
-
-
-def ratio(first: Decimal | None, second: Decimal | None) -> Decimal | None:
-    """Return the first as a multiple of the second; None where one is missing.
-
-    >>> ratio(Decimal(37), Decimal("1.25")), ratio(None, Decimal(1))
-    (Decimal('29.6'), None)
-    """
-    return first / second if first and second else None
 
 
 def one_way(nvlink_gb_s: Decimal | None) -> Decimal | None:

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 
+from catalog.compared import ratio
 from catalog.models import Gpu
-from sizing.use_cases.rows import Estimated, Row, Sample, Source, UseCase, Value, one_way, ratio, rounded
+from sizing.use_cases.rows import Estimated, Row, Sample, Source, UseCase, Value, one_way, rounded
 
 RULE_VERSION = 1
 FULL_SLUGS = (

@@ -7,10 +7,10 @@ from html.parser import HTMLParser
 
 import pytest
 
+from catalog.compared import price_ratio
 from catalog.models import Gpu, Offer
 from sizing.engine.measured_bf16 import MEASURED_BF16_TFLOPS
 from sizing.use_cases.llm_training import ADDED_SLUGS, REFERENCE_SLUGS, all_reduce_ms, training_hours
-from sizing.use_cases.rows import price_ratio
 from tests.factories import make_list_offer, make_offer
 
 pytestmark = pytest.mark.django_db
